@@ -224,14 +224,25 @@ pub fn http2(data: &[u8], cuts: Cuts) {
     for is_server in [false, true] {
         let read = |pieces: &[&[u8]]| read_frames(pieces, is_server);
         let (frames, _) = same_in_any_pieces(data, cuts, read);
-        let content: usize = frames.iter().map(String::len).sum();
+        let sizes = frames.iter().map(|one| match one {
+            Seen::Data(..) => 16,
+            Seen::Other(words) => words.len(),
+        });
+        let content: usize = sizes.sum();
         assert!(content <= 64 * (data.len() + 1), "frames grew");
     }
 }
 
-/// The events of a connection in words, content of the same stream joined, and the error that ended
-/// it.
-fn read_frames(pieces: &[&[u8]], is_server: bool) -> (Vec<String>, Option<H2Error>) {
+/// What was read of an HTTP/2 connection.
+#[derive(Debug, PartialEq)]
+enum Seen {
+    /// A stream, bytes of its content that follow each other, their weight, and whether it ended.
+    Data(u32, usize, u64, bool),
+    Other(String),
+}
+
+/// The events of a connection, and the error that ended it.
+fn read_frames(pieces: &[&[u8]], is_server: bool) -> (Vec<Seen>, Option<H2Error>) {
     const FRAME_MAX: u32 = 16_384;
     const BLOCK_MAX: usize = 4_096;
     let mut reader = match is_server {
@@ -239,49 +250,25 @@ fn read_frames(pieces: &[&[u8]], is_server: bool) -> (Vec<String>, Option<H2Erro
         false => FrameReader::new(FRAME_MAX, BLOCK_MAX),
     };
     let mut decoder = hpack::Decoder::new(4_096, BLOCK_MAX);
-    let mut seen: Vec<String> = Vec::new();
-    // The stream whose content is being read, its bytes and their weight.
-    let mut content: Option<(u32, usize, u64)> = None;
+    let mut seen: Vec<Seen> = Vec::new();
     for piece in pieces {
         let fed = reader.feed(piece, |event| {
-            if let Event::Data {
-                stream,
-                bytes,
-                flow,
-                end_stream: false,
-            } = event
-            {
-                let (same, len, weight) = content.take().unwrap_or((stream, 0, 0));
-                if same == stream {
-                    content = Some((stream, len + bytes.len(), weight + u64::from(flow)));
-                    return Ok(());
-                }
-                seen.push(format!("data {same} {len} {weight}"));
-                content = Some((stream, bytes.len(), u64::from(flow)));
-                return Ok(());
-            }
-            if let Some((stream, len, weight)) = content.take() {
-                match &event {
-                    Event::Data {
-                        stream: same,
-                        bytes,
-                        flow,
-                        ..
-                    } if *same == stream => {
-                        let (len, weight) = (len + bytes.len(), weight + u64::from(*flow));
-                        seen.push(format!("data {stream} {len} {weight} end"));
-                        return Ok(());
-                    }
-                    _ => seen.push(format!("data {stream} {len} {weight}")),
-                }
-            }
-            seen.push(match event {
+            let words = match event {
                 Event::Data {
                     stream,
                     bytes,
                     flow,
-                    ..
-                } => format!("data {stream} {} {flow} end", bytes.len()),
+                    end_stream,
+                } => {
+                    let (len, flow) = (bytes.len(), u64::from(flow));
+                    match seen.last_mut() {
+                        Some(Seen::Data(same, all, weight, end @ false)) if *same == stream => {
+                            (*all, *weight, *end) = (*all + len, *weight + flow, end_stream);
+                        }
+                        _ => seen.push(Seen::Data(stream, len, flow, end_stream)),
+                    }
+                    return Ok(());
+                }
                 Event::Headers {
                     stream,
                     end_stream,
@@ -301,18 +288,15 @@ fn read_frames(pieces: &[&[u8]], is_server: bool) -> (Vec<String>, Option<H2Erro
                 Event::Ping { ack, data } => format!("ping {ack} {data:?}"),
                 Event::WindowUpdate { stream, increment } => format!("window {stream} {increment}"),
                 Event::StreamError { stream, code } => format!("fault {stream} {code:?}"),
-            });
+            };
+            seen.push(Seen::Other(words));
             Ok(())
         });
         if let Err(error) = fed {
             assert!(!error.to_string().is_empty());
-            seen.extend(
-                content.map(|(stream, len, weight)| format!("data {stream} {len} {weight}")),
-            );
             return (seen, Some(error));
         }
     }
-    seen.extend(content.map(|(stream, len, weight)| format!("data {stream} {len} {weight}")));
     (seen, None)
 }
 

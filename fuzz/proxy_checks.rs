@@ -116,7 +116,6 @@ fn same_in_any_piece<R: PartialEq + std::fmt::Debug>(
     }
 }
 
-/// The head of a request as the upstream gets it.
 fn request_as_sent(head: &RequestHead<'_>, to: &ToUpstream<'_>) -> Vec<u8> {
     let mut out = b"before".to_vec();
     match rewrite_request(head, to, &mut out) {

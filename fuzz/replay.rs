@@ -93,20 +93,8 @@ impl Random {
 }
 
 /// Numbers that often cause failures.
-const NUMBERS: [&str; 12] = [
-    "0",
-    "-1",
-    "1",
-    "1e308",
-    "-1e308",
-    "1e-308",
-    "18446744073709551615",
-    "9223372036854775808",
-    "4294967296",
-    "null",
-    "true",
-    "\"\"",
-];
+const NUMBERS: &str = "0 -1 1 1e308 -1e308 1e-308 18446744073709551615 9223372036854775808 \
+    4294967296 null true \"\"";
 
 /// Mutates a stretch: changes, removes or doubles it, or replaces it with a stretch of another
 /// file.
@@ -139,7 +127,8 @@ fn mutate(copy: &mut Vec<u8>, other: &[u8], random: &mut Random) {
                 .iter()
                 .take_while(|byte| is_digit(byte))
                 .count();
-            let number = NUMBERS[random.below(NUMBERS.len())];
+            let numbers: Vec<&str> = NUMBERS.split(' ').collect();
+            let number = numbers[random.below(numbers.len())];
             drop(copy.splice(from..from + len, number.bytes()));
         }
         _ => copy.truncate(at),

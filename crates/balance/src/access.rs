@@ -22,19 +22,15 @@ pub struct Prefix {
 /// Why a text is not a prefix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PrefixError {
-    /// A part of an IPv4 address is not a number from 0 to 255.
     #[error("expected numbers from 0 to 255 between dots, found `{0}`")]
     Number(String),
-    /// More than four parts.
     #[error("expected at most four numbers between dots")]
     Parts,
     /// A number or a prefix length follows a `*`.
     #[error("expected nothing but `*` after a `*`")]
     Wildcard,
-    /// A malformed IPv6 address.
     #[error("expected an IPv6 address, found `{0}`")]
     Ipv6(String),
-    /// The prefix length is not a number, or too large.
     #[error("expected a number of bits from 0 to {most}, found `{found}`")]
     Bits {
         /// The address length.
@@ -276,25 +272,10 @@ mod tests {
 
     #[test]
     fn what_is_no_prefix_is_refused() {
-        for wrong in [
-            "",
-            "10.",
-            ".10",
-            "256",
-            "10.0.0.0.0",
-            "010.1",
-            "10.*.1",
-            "10.*/8",
-            "10/33",
-            "10/",
-            "::/129",
-            "::g",
-            "ten",
-            "10.0.0.1/+8",
-            "*",
-            "10/8/8",
-            "1 0",
-        ] {
+        for wrong in "~10.~.10~256~10.0.0.0.0~010.1~10.*.1~10.*/8~10/33~10/~::/129~::g~ten~\
+            10.0.0.1/+8~*~10/8/8~1 0"
+            .split('~')
+        {
             assert!(wrong.parse::<Prefix>().is_err(), "{wrong}");
         }
     }

@@ -14,9 +14,10 @@
 use std::str::FromStr;
 
 /// The state of a back end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum State {
     /// In use. Crossroads also says `up`.
+    #[default]
     Available,
     /// Could not be reached; will be probed.
     Unavailable,
@@ -79,16 +80,12 @@ pub struct HealthPolicy {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HealthEvent {
-    /// A client's connection failed.
     ConnectFailed,
     /// No response, or one that reports a server error.
     ResponseFailed,
-    /// A good response.
     ResponseOk,
-    /// A probe succeeded.
     ProbeOk,
     ProbeFailed,
-    /// An operator set the state.
     SetByOperator(State),
 }
 
@@ -106,7 +103,7 @@ impl HealthEvent {
 }
 
 /// Health of one back end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Health {
     state: State,
     failures_in_row: u32,
@@ -128,11 +125,7 @@ impl Health {
     pub fn new(state: State, now_ns: u64, policy: &HealthPolicy) -> Health {
         let mut health = Health {
             state,
-            failures_in_row: 0,
-            probes_in_row: 0,
-            due_ns: None,
-            probing: false,
-            available_since_ns: None,
+            ..Health::default()
         };
         health.schedule(now_ns, policy);
         health

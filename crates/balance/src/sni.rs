@@ -150,7 +150,6 @@ pub(crate) fn matches(pattern: &str, name: Option<&str>) -> bool {
     }
 }
 
-/// Whether a text is a valid pattern.
 pub(crate) fn is_pattern(text: &str) -> bool {
     let name = text.strip_prefix("*.").unwrap_or(text);
     let is_label = |label: &str| {

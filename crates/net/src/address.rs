@@ -79,7 +79,6 @@ impl Address {
         }
     }
 
-    /// The address family's number.
     pub(crate) fn family(&self) -> i32 {
         match self {
             Address::Inet(SocketAddr::V4(_)) => libc::AF_INET,

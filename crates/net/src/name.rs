@@ -33,10 +33,8 @@ pub struct ChosenAddress {
 /// Why a name has no address to connect to.
 #[derive(Debug, thiserror::Error)]
 pub enum NameError {
-    /// The name is unknown, or it is no name with a port.
     #[error("cannot be resolved: {0}")]
     Unresolved(io::Error),
-    /// The name is known, without addresses.
     #[error("has no address")]
     NoAddress,
     /// It has several addresses, and none accepts a connection.

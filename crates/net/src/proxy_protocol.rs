@@ -56,31 +56,24 @@ pub enum Parsed {
 /// Why bytes are no header; the connection must be closed then (2.1, 2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProxyProtocolError {
-    /// They begin neither like version 1 nor like version 2.
     #[error("expected a PROXY protocol header, found something else; does the sender send one?")]
     NoHeader,
-    /// The line of version 1 is not of its form.
     #[error(
         "expected `PROXY TCP4|TCP6 source destination port port` or `PROXY UNKNOWN`, found \
          something else"
     )]
     Line,
-    /// The header is longer than the protocol allows or than is read.
     #[error("expected a PROXY protocol header of at most {max} bytes, found a longer one")]
     TooLong {
         /// What is read of this version.
         max: usize,
     },
-    /// The version is neither 1 nor 2.
     #[error("expected version 2 of the PROXY protocol, found version {0}")]
     Version(u8),
-    /// The command is neither LOCAL nor PROXY.
     #[error("expected the PROXY protocol's command 0 or 1, found {0}")]
     Command(u8),
-    /// The byte of family and transport has no meaning.
     #[error("expected an address family and a transport of the PROXY protocol, found {0:#04x}")]
     Family(u8),
-    /// The header is too short for the addresses that it announces.
     #[error("expected at least {expected} bytes of addresses, found {found}")]
     TooShort {
         /// What the family needs.

@@ -103,7 +103,6 @@ impl ClientSettings {
     }
 }
 
-/// Limits of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerLimits {
     /// Connections open at one time.

@@ -16,7 +16,6 @@ pub(crate) const PRIVATE_KEY: &str = "a private key";
 /// Why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A suite or group of which rustls knows nothing.
     #[error("unknown {what} `{name}`; known are {known}")]
     Unknown {
         /// `cipher suite` or `key exchange group`.
@@ -25,20 +24,16 @@ pub enum TlsError {
         /// All names, with commas.
         known: String,
     },
-    /// The suites that were asked for belong to other versions than those that were asked for.
     #[error("none of the cipher suites can be used with {0}")]
     NoSuite(String),
-    /// The name that the certificate has to bear is neither a DNS name nor an IP address.
     #[error("expected a host name or an IP address for the server's certificate, found `{0}`")]
     ServerName(String),
-    /// A file could not be read.
     #[error("{}: {source}", .path.display())]
     File {
         path: PathBuf,
         #[source]
         source: std::io::Error,
     },
-    /// Text that should be PEM holds nothing of what is needed.
     #[error("{place}: expected {wanted} in PEM form, found none")]
     Pem {
         /// The file or option that it comes from.
@@ -46,20 +41,17 @@ pub enum TlsError {
         /// `a certificate` or `a private key`.
         wanted: &'static str,
     },
-    /// This machine has no certificates of authorities.
     #[error(
         "this machine has no certificates of authorities (Debian's package is ca-certificates); \
          name one with --ca, or use --insecure"
     )]
     NoPlatformRoots,
-    /// rustls refuses a certificate or key.
     #[error("{place}: {why}")]
     Refused {
         /// The file or option that it comes from.
         place: String,
         why: String,
     },
-    /// A certificate could not be made.
     #[error("cannot make a certificate: {0}")]
     Make(String),
 }

@@ -28,9 +28,6 @@ pub fn fetch(
 }
 
 /// A connection for exchanges other than a single HTTP/1.1 request.
-///
-/// # Errors
-/// As [`fetch`].
 pub fn open(
     address: &Address,
     tls: Option<&ClientTls>,
@@ -140,5 +137,3 @@ impl Write for Encrypted {
         self.0.flush().map_err(in_words)
     }
 }
-
-impl Channel for Encrypted {}

@@ -27,9 +27,6 @@ impl ServerTls {
     }
 
     /// The same with a key from another place than the certificate.
-    ///
-    /// # Errors
-    /// As [`ServerTls::new`].
     pub fn with_key(
         settings: &ServerSettings,
         place: &str,

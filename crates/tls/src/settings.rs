@@ -64,7 +64,7 @@ impl std::fmt::Debug for Identity {
 }
 
 /// How a client speaks TLS to one server.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientSettings {
     /// The host name or IP address that the server's certificate must bear; a host name is sent as
     /// SNI.
@@ -96,13 +96,7 @@ impl ClientSettings {
     pub fn new(server_name: impl Into<String>) -> Self {
         Self {
             server_name: server_name.into(),
-            version: None,
-            suites: Vec::new(),
-            groups: Vec::new(),
-            alpn: Vec::new(),
-            resumption: false,
-            trust: Trust::default(),
-            identity: None,
+            ..Self::default()
         }
     }
 }

@@ -8,10 +8,8 @@ use miette::{Diagnostic, LabeledSpan, SourceCode};
 /// Why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// A file cannot be read as text.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// It has errors.
     #[error(transparent)]
     Mistakes(#[from] Mistakes),
 }

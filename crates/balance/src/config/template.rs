@@ -13,7 +13,6 @@ pub struct Template {
 /// A part of a [`Template`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Literal text.
     Text(String),
     /// `%r`: the client's address.
     Client,

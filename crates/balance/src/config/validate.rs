@@ -27,7 +27,7 @@ pub(super) struct LocatedService {
 }
 
 /// Source locations of a back end.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct BackendPlaces {
     pub address: Place,
     pub sticky_cookie: Option<Place>,
@@ -44,11 +44,7 @@ impl BackendPlaces {
     pub fn at(address: Place) -> BackendPlaces {
         BackendPlaces {
             address,
-            sticky_cookie: None,
-            http: None,
-            proxy_protocol_out: None,
-            weight: None,
-            edits: Vec::new(),
+            ..BackendPlaces::default()
         }
     }
 }

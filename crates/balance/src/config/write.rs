@@ -107,7 +107,6 @@ fn service(out: &mut Writer, service: &Service) {
     out.line("resends", service.resends);
     out.line("half_close", service.half_close);
     out.line("body_rate_min", service.body_rate_min);
-    out.line("verbosity", service.verbosity);
     out.optional(
         "access_log",
         service.access_log.as_deref().map(path),
@@ -316,7 +315,6 @@ fn key(name: &str) -> String {
     }
 }
 
-/// A basic string.
 fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');

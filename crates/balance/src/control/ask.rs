@@ -13,23 +13,19 @@ const ANSWER_BYTES_MAX: u64 = 16 << 20;
 /// Why there is no reply.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    /// Nothing listens.
     #[error("no balancer answers on {}: {source}", path.display())]
     Nobody {
         /// The socket.
         path: PathBuf,
         source: io::Error,
     },
-    /// No reply in time, or the connection broke.
     #[error("the balancer on {} did not answer within {limit:?}: {source}", path.display())]
     Silent {
         /// The socket.
         path: PathBuf,
-        /// The time limit.
         limit: Duration,
         source: io::Error,
     },
-    /// The reply is not a balancer's.
     #[error("what answers on {} is no balancer", path.display())]
     Stranger {
         /// The socket.

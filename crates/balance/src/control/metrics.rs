@@ -14,66 +14,126 @@ use crate::health::State;
 /// of four.
 const BOUNDS: [usize; 12] = [4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26];
 
+/// Families with their help, in the order of the values.
+const OWN: [&str; 9] = [
+    "uptime_seconds: Time since the balancer started.",
+    "reloads_total: Configurations that took the place of an earlier one.",
+    "reload_failures_total: Configurations that could not be used.",
+    "earlier_configurations: Earlier configurations that still have clients.",
+    "events_lost_total: Events that logs and commands had no room for.",
+    "log_failures_total: Lines that could not be written to a log.",
+    "command_failures_total: Commands that failed, took too long, or were left out.",
+    "accept_failures_total: Times that accepting failed for want of descriptors, memory or places.",
+    "worker_restarts_total: Worker threads that failed and were started again.",
+];
+const OF_SERVICES: [&str; 10] = [
+    "active_clients: Clients that are connected now.",
+    "queued_clients: Clients that wait for a back end now.",
+    "clients_total: Clients accepted.",
+    "clients_denied_total: Clients that the access lists did not let in.",
+    "clients_overflowed_total: Clients turned away because there were too many, or who waited too long.",
+    "clients_evicted_total: Idle clients closed to make room for new ones.",
+    "refused_total: Clients, or requests, that no back end took.",
+    "bad_requests_total: Clients, or requests, refused for what they said.",
+    "timeouts_total: Waits that ended by their time limit.",
+    "cut_silent_total: Responses under way, and upgraded connections, cut after silence.",
+];
+const OF_BACKENDS: [&str; 8] = [
+    "backend_up: Whether clients are sent to the back end.",
+    "backend_active: Connections that clients have to the back end, or requests under way.",
+    "backend_connections_total: Connections that were opened to the back end.",
+    "backend_connect_failures_total: Connections that could not be opened.",
+    "backend_requests_total: Requests sent to the back end (HTTP).",
+    "backend_answer_failures_total: Answers that failed (HTTP).",
+    "backend_sent_bytes_total: Bytes from clients to the back end.",
+    "backend_received_bytes_total: Bytes from the back end to clients.",
+];
+const STATES: &str = "backend_state: 1 for the state that the back end is in, 0 for the others.";
+const TIMES: [&str; 2] = [
+    "backend_connect_seconds: Time to open a connection to the back end.",
+    "backend_session_seconds: Length of connections; of an HTTP service, time to a complete answer.",
+];
+
+fn of_service(one: &ServiceState) -> [u64; OF_SERVICES.len()] {
+    [
+        one.active.load(Ordering::Relaxed).into(),
+        one.queued.load(Ordering::Relaxed).into(),
+        one.clients.get(),
+        one.denied.get(),
+        one.overflowed.get(),
+        one.evicted.get(),
+        one.refused.get(),
+        one.bad_requests.get(),
+        one.timeouts.get(),
+        one.cut_silent.get(),
+    ]
+}
+
+fn of_backend(one: &BackendState) -> [u64; OF_BACKENDS.len()] {
+    [
+        one.usable().into(),
+        one.active.load(Ordering::Relaxed).into(),
+        one.connections.get(),
+        one.connect_failures.get(),
+        one.requests.get(),
+        one.response_failures.get(),
+        one.bytes_to.get(),
+        one.bytes_from.get(),
+    ]
+}
+
 /// Renders the page.
 pub fn page(supervisor: &Supervisor) -> String {
     let shared = supervisor.shared();
     let (reloads, reload_failures) = supervisor.reloads();
     let mut page = Page::default();
     let uptime_ns = os::now_ns().saturating_sub(shared.started_ns);
-    for (name, help, value) in [
-        (
-            "uptime_seconds",
-            "Time since the balancer started.",
-            uptime_ns as f64 / 1e9,
-        ),
-        (
-            "reloads_total",
-            "Configurations that took the place of an earlier one.",
-            reloads as f64,
-        ),
-        (
-            "reload_failures_total",
-            "Configurations that could not be used.",
-            reload_failures as f64,
-        ),
-        (
-            "earlier_configurations",
-            "Earlier configurations that still have clients.",
-            supervisor.retired() as f64,
-        ),
-        (
-            "events_lost_total",
-            "Events that logs and commands had no room for.",
-            shared.events_lost.get() as f64,
-        ),
-        (
-            "log_failures_total",
-            "Lines that could not be written to a log.",
-            shared.log_failures.get() as f64,
-        ),
-        (
-            "command_failures_total",
-            "Commands that failed, took too long, or were left out.",
-            shared.hook_failures.get() as f64,
-        ),
-        (
-            "accept_failures_total",
-            "Times that accepting failed for want of descriptors, memory or places.",
-            shared.accept_failures.get() as f64,
-        ),
-        (
-            "worker_restarts_total",
-            "Worker threads that failed and were started again.",
-            shared.worker_restarts.get() as f64,
-        ),
-    ] {
-        page.family(name, kind(name), help);
+    let own = [
+        uptime_ns as f64 / 1e9,
+        reloads as f64,
+        reload_failures as f64,
+        supervisor.retired() as f64,
+        shared.events_lost.get() as f64,
+        shared.log_failures.get() as f64,
+        shared.hook_failures.get() as f64,
+        shared.accept_failures.get() as f64,
+        shared.worker_restarts.get() as f64,
+    ];
+    for (row, value) in OWN.iter().zip(own) {
+        let name = page.family(row, None);
         page.sample(name, &[], value);
     }
-    page.services(&shared.services);
-    page.backends(&shared.services);
-    page.states(&shared.services);
-    page.times(&shared.services);
+    for (at, row) in OF_SERVICES.iter().enumerate() {
+        let name = page.family(row, None);
+        for one in &shared.services {
+            page.sample(name, &[("service", &one.name)], of_service(one)[at]);
+        }
+    }
+    for (at, row) in OF_BACKENDS.iter().enumerate() {
+        let name = page.family(row, None);
+        page.each(&shared.services, |page, labels, one| {
+            page.sample(name, labels, of_backend(one)[at]);
+        });
+    }
+    let name = page.family(STATES, None);
+    page.each(&shared.services, |page, labels, one| {
+        let now = one.state();
+        for state in [
+            State::Available,
+            State::Unavailable,
+            State::Waking,
+            State::Down,
+        ] {
+            let labels = [labels, &[("state", state.word())]].concat();
+            page.sample(name, &labels, u8::from(state == now));
+        }
+    });
+    for (at, row) in TIMES.iter().enumerate() {
+        let name = page.family(row, Some("histogram"));
+        page.each(&shared.services, |page, labels, one| {
+            page.histogram(name, labels, [&one.connect_times, &one.service_times][at]);
+        });
+    }
     page.0
 }
 
@@ -83,10 +143,17 @@ struct Page(String);
 type Labels<'l> = [(&'l str, &'l str)];
 
 impl Page {
-    fn family(&mut self, name: &str, kind: &str, help: &str) {
+    /// Begins a family, a counter if its name says so. Returns the name.
+    fn family<'r>(&mut self, row: &'r str, kind: Option<&str>) -> &'r str {
+        let (name, help) = row.split_once(": ").unwrap_or((row, ""));
+        let kind = kind.unwrap_or(match name.ends_with("_total") {
+            true => "counter",
+            false => "gauge",
+        });
         // Writing into a string cannot fail, here and below.
         let _ = writeln!(self.0, "# HELP weigh_balance_{name} {help}");
         let _ = writeln!(self.0, "# TYPE weigh_balance_{name} {kind}");
+        name
     }
 
     fn sample(&mut self, name: &str, labels: &Labels<'_>, value: impl Display) {
@@ -99,64 +166,6 @@ impl Page {
             self.0.push('}');
         }
         let _ = writeln!(self.0, " {value}");
-    }
-
-    fn services(&mut self, services: &[Arc<ServiceState>]) {
-        type Value = fn(&ServiceState) -> u64;
-        let families: [(&str, &str, Value); 10] = [
-            ("active_clients", "Clients that are connected now.", |one| {
-                one.active.load(Ordering::Relaxed).into()
-            }),
-            (
-                "queued_clients",
-                "Clients that wait for a back end now.",
-                |one| one.queued.load(Ordering::Relaxed).into(),
-            ),
-            ("clients_total", "Clients accepted.", |one| {
-                one.clients.get()
-            }),
-            (
-                "clients_denied_total",
-                "Clients that the access lists did not let in.",
-                |one| one.denied.get(),
-            ),
-            (
-                "clients_overflowed_total",
-                "Clients turned away because there were too many, or who waited too long.",
-                |one| one.overflowed.get(),
-            ),
-            (
-                "clients_evicted_total",
-                "Idle clients closed to make room for new ones.",
-                |one| one.evicted.get(),
-            ),
-            (
-                "refused_total",
-                "Clients, or requests, that no back end took.",
-                |one| one.refused.get(),
-            ),
-            (
-                "bad_requests_total",
-                "Clients, or requests, refused for what they said.",
-                |one| one.bad_requests.get(),
-            ),
-            (
-                "timeouts_total",
-                "Waits that ended by their time limit.",
-                |one| one.timeouts.get(),
-            ),
-            (
-                "cut_silent_total",
-                "Responses under way, and upgraded connections, cut after silence.",
-                |one| one.cut_silent.get(),
-            ),
-        ];
-        for (name, help, value) in families {
-            self.family(name, kind(name), help);
-            for one in services {
-                self.sample(name, &[("service", &one.name)], value(one));
-            }
-        }
     }
 
     fn each(
@@ -172,102 +181,6 @@ impl Page {
                 ];
                 show(self, &labels, one);
             }
-        }
-    }
-
-    fn backends(&mut self, services: &[Arc<ServiceState>]) {
-        type Value = fn(&BackendState) -> u64;
-        let families: [(&str, &str, Value); 8] = [
-            (
-                "backend_up",
-                "Whether clients are sent to the back end.",
-                |one| one.usable().into(),
-            ),
-            (
-                "backend_active",
-                "Connections that clients have to the back end, or requests under way.",
-                |one| one.active.load(Ordering::Relaxed).into(),
-            ),
-            (
-                "backend_connections_total",
-                "Connections that were opened to the back end.",
-                |one| one.connections.get(),
-            ),
-            (
-                "backend_connect_failures_total",
-                "Connections that could not be opened.",
-                |one| one.connect_failures.get(),
-            ),
-            (
-                "backend_requests_total",
-                "Requests sent to the back end (HTTP).",
-                |one| one.requests.get(),
-            ),
-            (
-                "backend_answer_failures_total",
-                "Answers that failed (HTTP).",
-                |one| one.response_failures.get(),
-            ),
-            (
-                "backend_sent_bytes_total",
-                "Bytes from clients to the back end.",
-                |one| one.bytes_to.get(),
-            ),
-            (
-                "backend_received_bytes_total",
-                "Bytes from the back end to clients.",
-                |one| one.bytes_from.get(),
-            ),
-        ];
-        for (name, help, value) in families {
-            self.family(name, kind(name), help);
-            self.each(services, |page, labels, one| {
-                page.sample(name, labels, value(one))
-            });
-        }
-    }
-
-    fn states(&mut self, services: &[Arc<ServiceState>]) {
-        let name = "backend_state";
-        self.family(
-            name,
-            "gauge",
-            "1 for the state that the back end is in, 0 for the others.",
-        );
-        let all = [
-            State::Available,
-            State::Unavailable,
-            State::Waking,
-            State::Down,
-        ];
-        self.each(services, |page, labels, one| {
-            let now = one.state();
-            for state in all {
-                let labels = [labels, &[("state", state.word())]].concat();
-                page.sample(name, &labels, u8::from(state == now));
-            }
-        });
-    }
-
-    fn times(&mut self, services: &[Arc<ServiceState>]) {
-        type Value = fn(&BackendState) -> &DurationHistogram;
-        let families: [(&str, &str, Value); 2] = [
-            (
-                "backend_connect_seconds",
-                "Time to open a connection to the back end.",
-                |one| &one.connect_times,
-            ),
-            (
-                "backend_session_seconds",
-                "Length of connections; of an HTTP service, time to a complete answer.",
-                |one| &one.service_times,
-            ),
-        ];
-        for (name, help, times) in families {
-            self.family(name, "histogram", help);
-            self.each(services, |page, labels, one| {
-                page.histogram(name, labels, times(one))
-            });
         }
     }
 
@@ -288,13 +201,6 @@ impl Page {
         let sum_s = times.sum_us() as f64 / 1e6;
         self.sample(&format!("{name}_sum"), labels, sum_s);
         self.sample(&format!("{name}_count"), labels, all);
-    }
-}
-
-fn kind(name: &str) -> &'static str {
-    match name.ends_with("_total") {
-        true => "counter",
-        false => "gauge",
     }
 }
 

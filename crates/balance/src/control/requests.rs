@@ -55,7 +55,6 @@ pub(super) fn serve(mut stream: UnixStream, line: io::Result<String>, supervisor
     let _ = stream.write_all(format!("{answer}\n").as_bytes());
 }
 
-/// Reads one request.
 pub(super) fn read_line(stream: &mut UnixStream) -> io::Result<String> {
     let line = read_while(stream, LIMIT, |line| {
         !line.contains(&b'\n') && line.len() <= UNREAD_BYTES_MAX

@@ -59,33 +59,25 @@ pub(super) trait Stream: Read + Send + Sized + 'static {
     fn end(&self);
 }
 
-impl Stream for TcpStream {
-    fn duplicate(&self) -> io::Result<Self> {
-        self.try_clone()
-    }
+macro_rules! streams {
+    ($($socket:ty)*) => {$(
+        impl Stream for $socket {
+            fn duplicate(&self) -> io::Result<Self> {
+                self.try_clone()
+            }
 
-    fn limit_reads(&self, limit: Duration) -> io::Result<()> {
-        self.set_read_timeout(Some(limit))
-    }
+            fn limit_reads(&self, limit: Duration) -> io::Result<()> {
+                self.set_read_timeout(Some(limit))
+            }
 
-    fn end(&self) {
-        let _ = self.shutdown(Shutdown::Both);
-    }
+            fn end(&self) {
+                let _ = self.shutdown(Shutdown::Both);
+            }
+        }
+    )*};
 }
 
-impl Stream for UnixStream {
-    fn duplicate(&self) -> io::Result<Self> {
-        self.try_clone()
-    }
-
-    fn limit_reads(&self, limit: Duration) -> io::Result<()> {
-        self.set_read_timeout(Some(limit))
-    }
-
-    fn end(&self) {
-        let _ = self.shutdown(Shutdown::Both);
-    }
-}
+streams!(TcpStream UnixStream);
 
 /// Reads as long as what has come is partial; less if the stream ends.
 pub(super) fn read_while<S: Stream>(

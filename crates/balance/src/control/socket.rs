@@ -21,26 +21,16 @@ const IDENTITY_LIMIT: Duration = Duration::from_secs(2);
 /// Why there is no control socket.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
-    /// Another balancer answers there.
     #[error(
         "a balancer answers on {} already, with process id {pid}; stop it by `weigh balance stop \
          --socket {}`, or give another --socket", path.display(), path.display()
     )]
-    Live {
-        /// The socket.
-        path: PathBuf,
-        pid: u64,
-    },
-    /// Another program listens there.
+    Live { path: PathBuf, pid: u64 },
     #[error(
         "another program answers on {}, which is no balancer; give another --socket",
         path.display()
     )]
-    Stranger {
-        /// The socket.
-        path: PathBuf,
-    },
-    /// The path exists and is not a socket.
+    Stranger { path: PathBuf },
     #[error(
         "{} exists and is no socket; remove it, or give another --socket", path.display()
     )]
@@ -95,9 +85,6 @@ impl Socket {
 
     /// Whether a balancer can create its socket there: nobody answers, and no other file is in the
     /// way. Nothing is changed.
-    ///
-    /// # Errors
-    /// As [`Socket::open`].
     pub fn check(path: &Path) -> Result<(), SocketError> {
         is_stale(path).map(drop)
     }

@@ -33,19 +33,15 @@ const TAKEOVER_LIMIT: Duration = Duration::from_secs(2);
 /// Why a reload failed. The present configuration stays.
 #[derive(Debug, thiserror::Error)]
 pub enum ReloadError {
-    /// The file cannot be read, or has errors.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The new balancer cannot be started.
     #[error(transparent)]
     Start(#[from] BalancerError),
-    /// Too many old configurations still have clients.
     #[error(
         "{RETIRED_MAX} earlier configurations still have clients; reload when some have gone, or \
          stop the balancer"
     )]
     TooMany,
-    /// The balancer is stopping.
     #[error("the balancer is stopping")]
     Stopping,
 }
@@ -65,14 +61,12 @@ pub enum Tell {
 /// Why a change failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TellError {
-    /// No such service.
     #[error("there is no service `{name}`; {help}")]
     Service {
         name: String,
         /// The nearest match, or all names.
         help: String,
     },
-    /// No such back end.
     #[error("service `{service}` has no back end `{name}`; {help}")]
     Backend {
         service: String,
@@ -80,7 +74,6 @@ pub enum TellError {
         /// The nearest match, or all names.
         help: String,
     },
-    /// The address does not resolve.
     #[error("cannot look up `{address}`: {why}")]
     Address {
         address: String,
@@ -132,7 +125,6 @@ pub struct Supervisor {
     /// The event loop that was asked for, if any.
     io: Option<IoKind>,
     generations: Mutex<Generations>,
-    /// Serializes reloads.
     reloading: Mutex<()>,
     reloads: AtomicU64,
     reload_failures: AtomicU64,

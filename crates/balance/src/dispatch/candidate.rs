@@ -16,7 +16,6 @@ pub struct Candidate {
 /// The client or request to dispatch.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'r> {
-    /// Its address.
     pub client: IpAddr,
     /// The key of a consistent hash, unless that is the address; without it, the address is hashed.
     pub key: Option<&'r [u8]>,

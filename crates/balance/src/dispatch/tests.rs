@@ -24,6 +24,36 @@ fn backends(weights: &[Weight]) -> Vec<Backend> {
         .collect()
 }
 
+/// A dispatcher with the dice that it throws.
+struct Chooser {
+    dispatcher: Dispatcher,
+    rng: fastrand::Rng,
+}
+
+impl Chooser {
+    fn new(dispatch: &Dispatch, backends: &[Backend], seed: u64) -> Chooser {
+        let dispatcher = Dispatcher::new(dispatch, backends);
+        let rng = fastrand::Rng::with_seed(seed);
+        Chooser { dispatcher, rng }
+    }
+
+    fn ask(&mut self, candidates: &[Candidate], request: &Request<'_>) -> usize {
+        let chosen = self.dispatcher.choose(candidates, request, &mut self.rng);
+        chosen.unwrap()
+    }
+
+    fn choose(&mut self, candidates: &[Candidate], number: u32) -> usize {
+        self.ask(candidates, &request(number))
+    }
+
+    /// How often each is chosen for so many clients from different addresses.
+    fn counts(&mut self, candidates: &[Candidate], clients: u32) -> Vec<u32> {
+        let mut counts = vec![0; candidates.len()];
+        (0..clients).for_each(|number| counts[self.choose(candidates, number)] += 1);
+        counts
+    }
+}
+
 fn up(count: usize) -> Vec<Candidate> {
     vec![
         Candidate {
@@ -41,23 +71,6 @@ fn request(number: u32) -> Request<'static> {
         key: None,
         now_ns: u64::from(number) * 1_000_000,
     }
-}
-
-/// How often each is chosen for so many clients from different addresses.
-fn counts(
-    dispatcher: &mut Dispatcher,
-    candidates: &[Candidate],
-    clients: u32,
-    seed: u64,
-) -> Vec<u32> {
-    let mut rng = fastrand::Rng::with_seed(seed);
-    let mut counts = vec![0; candidates.len()];
-    for number in 0..clients {
-        counts[dispatcher
-            .choose(candidates, &request(number), &mut rng)
-            .unwrap()] += 1;
-    }
-    counts
 }
 
 /// Pearson's statistic against expected shares, and whether it is within what one of 1000 right
@@ -87,17 +100,10 @@ fn the_test_of_distributions_can_fail() {
 
 #[test]
 fn round_robin_goes_around_and_passes_over_what_is_not_usable() {
-    let mut dispatcher = Dispatcher::new(&Dispatch::RoundRobin, &backends(&EQUAL));
-    let mut rng = fastrand::Rng::with_seed(1);
+    let mut chooser = Chooser::new(&Dispatch::RoundRobin, &backends(&EQUAL), 1);
     let mut candidates = up(4);
     let mut take = |candidates: &[Candidate], count: u32| -> Vec<usize> {
-        (0..count)
-            .map(|n| {
-                dispatcher
-                    .choose(candidates, &request(n), &mut rng)
-                    .unwrap()
-            })
-            .collect()
+        (0..count).map(|n| chooser.choose(candidates, n)).collect()
     };
     assert_eq!(take(&candidates, 6), [0, 1, 2, 3, 0, 1]);
     candidates[3].usable = false;
@@ -107,16 +113,9 @@ fn round_robin_goes_around_and_passes_over_what_is_not_usable() {
 #[test]
 fn round_robin_keeps_to_shares_and_ignores_penalties() {
     let choose = |dispatch: &Dispatch, weights: &[Weight]| -> Vec<usize> {
-        let mut dispatcher = Dispatcher::new(dispatch, &backends(weights));
-        let mut rng = fastrand::Rng::with_seed(1);
+        let mut chooser = Chooser::new(dispatch, &backends(weights), 1);
         let candidates = up(weights.len());
-        (0..6)
-            .map(|n| {
-                dispatcher
-                    .choose(&candidates, &request(n), &mut rng)
-                    .unwrap()
-            })
-            .collect()
+        (0..6).map(|n| chooser.choose(&candidates, n)).collect()
     };
     let external = Dispatch::External {
         command: crate::config::Template::parse("false").unwrap(),
@@ -136,16 +135,13 @@ fn round_robin_keeps_to_shares_and_ignores_penalties() {
 #[test]
 fn weighted_round_robin_spreads_turns_evenly() {
     let weights = [Weight::Share(4), Weight::Share(2), Weight::Share(1)];
-    let mut dispatcher = Dispatcher::new(&Dispatch::WeightedRoundRobin, &backends(&weights));
-    let mut rng = fastrand::Rng::with_seed(1);
-    let order: Vec<usize> = (0..7)
-        .map(|n| dispatcher.choose(&up(3), &request(n), &mut rng).unwrap())
-        .collect();
+    let mut chooser = Chooser::new(&Dispatch::WeightedRoundRobin, &backends(&weights), 1);
+    let order: Vec<usize> = (0..7).map(|n| chooser.choose(&up(3), n)).collect();
     assert_eq!(order, [0, 1, 0, 2, 0, 1, 0]);
     // Crossroads' sense is the opposite one.
     let penalties = [Weight::Penalty(1), Weight::Penalty(2), Weight::Penalty(4)];
-    let mut dispatcher = Dispatcher::new(&Dispatch::WeightedRoundRobin, &backends(&penalties));
-    assert_eq!(counts(&mut dispatcher, &up(3), 700, 1), [400, 200, 100]);
+    let mut chooser = Chooser::new(&Dispatch::WeightedRoundRobin, &backends(&penalties), 1);
+    assert_eq!(chooser.counts(&up(3), 700), [400, 200, 100]);
 }
 
 #[test]
@@ -153,8 +149,8 @@ fn one_that_starts_slowly_gets_less() {
     let mut candidates = up(2);
     candidates[1].share = 0.25;
     for (dispatch, exact) in [(Dispatch::RoundRobin, true), (Dispatch::Random, false)] {
-        let mut dispatcher = Dispatcher::new(&dispatch, &backends(&EQUAL[..2]));
-        let counts = counts(&mut dispatcher, &candidates, 5000, 7);
+        let mut chooser = Chooser::new(&dispatch, &backends(&EQUAL[..2]), 7);
+        let counts = chooser.counts(&candidates, 5000);
         assert!(fits(&counts, &[4.0, 1.0]), "{counts:?}");
         assert!(!exact || counts == [4000, 1000], "{counts:?}");
     }
@@ -162,36 +158,31 @@ fn one_that_starts_slowly_gets_less() {
 
 #[test]
 fn lots_fall_in_proportion_to_weights() {
-    let mut dispatcher = Dispatcher::new(&Dispatch::Random, &backends(&EQUAL));
-    let even = counts(&mut dispatcher, &up(4), 10_000, 11);
+    let mut chooser = Chooser::new(&Dispatch::Random, &backends(&EQUAL), 11);
+    let even = chooser.counts(&up(4), 10_000);
     assert!(fits(&even, &[1.0; 4]), "{even:?}");
     let weights = [Weight::Share(1), Weight::Share(5), Weight::Share(2)];
-    let mut dispatcher = Dispatcher::new(&Dispatch::Random, &backends(&weights));
-    let counts = counts(&mut dispatcher, &up(3), 10_000, 12);
+    let mut chooser = Chooser::new(&Dispatch::Random, &backends(&weights), 11);
+    let counts = chooser.counts(&up(3), 10_000);
     assert!(fits(&counts, &[1.0, 5.0, 2.0]), "{counts:?}");
 }
 
 #[test]
 fn by_order_is_the_first_that_is_usable() {
-    let mut dispatcher = Dispatcher::new(&Dispatch::ByOrder, &backends(&EQUAL));
+    let mut chooser = Chooser::new(&Dispatch::ByOrder, &backends(&EQUAL), 1);
     let mut candidates = up(4);
-    assert_eq!(counts(&mut dispatcher, &candidates, 9, 1), [9, 0, 0, 0]);
+    assert_eq!(chooser.counts(&candidates, 9), [9, 0, 0, 0]);
     candidates[0].usable = false;
-    assert_eq!(counts(&mut dispatcher, &candidates, 9, 1), [0, 9, 0, 0]);
+    assert_eq!(chooser.counts(&candidates, 9), [0, 9, 0, 0]);
 }
 
 #[test]
 fn by_client_ip_stays_while_it_is_usable_and_else_goes_to_the_next() {
-    let mut dispatcher = Dispatcher::new(&Dispatch::ByClientIp, &backends(&EQUAL));
-    let mut rng = fastrand::Rng::with_seed(1);
+    let mut chooser = Chooser::new(&Dispatch::ByClientIp, &backends(&EQUAL), 1);
     let mut candidates = up(4);
-    let spread = counts(&mut dispatcher, &candidates, 10_000, 1);
+    let spread = chooser.counts(&candidates, 10_000);
     assert!(fits(&spread, &[1.0; 4]), "{spread:?}");
-    let mut ask = |candidates: &[Candidate], client: u32| {
-        dispatcher
-            .choose(candidates, &request(client), &mut rng)
-            .unwrap()
-    };
+    let mut ask = |candidates: &[Candidate], client: u32| chooser.choose(candidates, client);
     let before: Vec<usize> = (0..500).map(|client| ask(&candidates, client)).collect();
     candidates[2].usable = false;
     for client in 0..500 {
@@ -206,15 +197,12 @@ fn by_client_ip_stays_while_it_is_usable_and_else_goes_to_the_next() {
 
 /// Serves clients one at a time; a back end's connections have these sizes and durations.
 fn serve(dispatch: &Dispatch, backends: &[Backend], sizes: &[u64], clients: u32) -> Vec<u32> {
-    let mut dispatcher = Dispatcher::new(dispatch, backends);
-    let mut rng = fastrand::Rng::with_seed(5);
+    let mut chooser = Chooser::new(dispatch, backends, 5);
     let mut counts = vec![0; backends.len()];
     for number in 0..clients {
-        let at = dispatcher
-            .choose(&up(backends.len()), &request(number), &mut rng)
-            .unwrap();
+        let at = chooser.choose(&up(backends.len()), number);
         counts[at] += 1;
-        dispatcher.finished(at, sizes[at], sizes[at] * 1000);
+        chooser.dispatcher.finished(at, sizes[at], sizes[at] * 1000);
     }
     counts
 }
@@ -256,17 +244,17 @@ fn what_decays_is_tried_again() {
 
 #[test]
 fn a_mean_over_the_last_forgets() {
-    let mut dispatcher = Dispatcher::new(
+    let mut chooser = Chooser::new(
         &Dispatch::ByDuration { over: Some(2) },
         &backends(&EQUAL[..2]),
+        5,
     );
-    let mut rng = fastrand::Rng::with_seed(5);
-    dispatcher.finished(0, 0, 1_000_000);
+    chooser.dispatcher.finished(0, 0, 1_000_000);
     for _ in 0..2 {
-        dispatcher.finished(0, 0, 10);
+        chooser.dispatcher.finished(0, 0, 10);
     }
-    dispatcher.finished(1, 0, 20);
-    assert_eq!(dispatcher.choose(&up(2), &request(0), &mut rng), Some(0));
+    chooser.dispatcher.finished(1, 0, 20);
+    assert_eq!(chooser.choose(&up(2), 0), 0);
 }
 
 #[test]
@@ -275,26 +263,23 @@ fn the_fewest_connections_are_found_and_equals_take_turns() {
         Dispatch::ByConnections { over: None },
         Dispatch::LeastConnections,
     ] {
-        let mut dispatcher = Dispatcher::new(&dispatch, &backends(&EQUAL));
+        let mut chooser = Chooser::new(&dispatch, &backends(&EQUAL), 1);
         let mut candidates = up(4);
-        assert_eq!(counts(&mut dispatcher, &candidates, 400, 1), [100; 4]);
+        assert_eq!(chooser.counts(&candidates, 400), [100; 4]);
         for (candidate, active) in candidates.iter_mut().zip([3, 2, 1, 2]) {
             candidate.active = active;
         }
-        assert_eq!(counts(&mut dispatcher, &candidates, 9, 1), [0, 0, 9, 0]);
+        assert_eq!(chooser.counts(&candidates, 9), [0, 0, 9, 0]);
     }
 }
 
 #[test]
 fn connections_follow_weights_when_they_last() {
     let weights = [Weight::Share(1), Weight::Share(2), Weight::Share(5)];
-    let mut dispatcher = Dispatcher::new(&Dispatch::LeastConnections, &backends(&weights));
-    let mut rng = fastrand::Rng::with_seed(3);
+    let mut chooser = Chooser::new(&Dispatch::LeastConnections, &backends(&weights), 3);
     let mut candidates = up(3);
     for number in 0..800 {
-        let at = dispatcher
-            .choose(&candidates, &request(number), &mut rng)
-            .unwrap();
+        let at = chooser.choose(&candidates, number);
         candidates[at].active += 1;
     }
     let active: Vec<u32> = candidates.iter().map(|one| one.active).collect();
@@ -309,33 +294,24 @@ fn connections_follow_weights_when_they_last() {
 
 #[test]
 fn averaged_connections_look_back() {
-    let mut dispatcher = Dispatcher::new(
+    let mut chooser = Chooser::new(
         &Dispatch::ByConnections { over: Some(4) },
         &backends(&EQUAL[..2]),
+        3,
     );
-    let mut rng = fastrand::Rng::with_seed(3);
     let mut candidates = up(2);
     candidates[0].active = 8;
     for number in 0..4 {
-        assert_eq!(
-            dispatcher.choose(&candidates, &request(number), &mut rng),
-            Some(1)
-        );
+        assert_eq!(chooser.choose(&candidates, number), 1);
     }
     // Now it is the emptier one, but was not on average.
     candidates[0].active = 0;
     candidates[1].active = 1;
-    assert_eq!(
-        dispatcher.choose(&candidates, &request(5), &mut rng),
-        Some(1)
-    );
+    assert_eq!(chooser.choose(&candidates, 5), 1);
     for number in 0..4 {
-        dispatcher.choose(&candidates, &request(number), &mut rng);
+        chooser.choose(&candidates, number);
     }
-    assert_eq!(
-        dispatcher.choose(&candidates, &request(9), &mut rng),
-        Some(0)
-    );
+    assert_eq!(chooser.choose(&candidates, 9), 0);
 }
 
 fn ewma() -> Dispatch {
@@ -346,8 +322,7 @@ fn ewma() -> Dispatch {
 
 #[test]
 fn the_faster_of_two_gets_nearly_all_and_the_slower_is_tried_again() {
-    let mut dispatcher = Dispatcher::new(&ewma(), &backends(&EQUAL[..2]));
-    let mut rng = fastrand::Rng::with_seed(9);
+    let mut chooser = Chooser::new(&ewma(), &backends(&EQUAL[..2]), 9);
     let mut counts = [0_u32; 2];
     // A request each 10 ms, for 100 s; answers come in 1 ms and in 50 ms.
     for number in 0..10_000_u64 {
@@ -356,10 +331,12 @@ fn the_faster_of_two_gets_nearly_all_and_the_slower_is_tried_again() {
             now_ns,
             ..request(1)
         };
-        let at = dispatcher.choose(&up(2), &ask, &mut rng).unwrap();
+        let at = chooser.ask(&up(2), &ask);
         counts[at] += 1;
         let latency_ns = [1_000_000, 50_000_000][at];
-        dispatcher.answered(at, latency_ns, now_ns + latency_ns);
+        chooser
+            .dispatcher
+            .answered(at, latency_ns, now_ns + latency_ns);
     }
     // Its average falls from 50 ms to 1 ms in 10 s × ln 50, about 39 s.
     assert!((2..=5).contains(&counts[1]), "{counts:?}");
@@ -367,10 +344,9 @@ fn the_faster_of_two_gets_nearly_all_and_the_slower_is_tried_again() {
 
 #[test]
 fn a_slow_answer_counts_at_once_and_requests_under_way_count_too() {
-    let mut dispatcher = Dispatcher::new(&ewma(), &backends(&EQUAL[..2]));
-    let mut rng = fastrand::Rng::with_seed(9);
+    let mut chooser = Chooser::new(&ewma(), &backends(&EQUAL[..2]), 9);
     for at in 0..2 {
-        dispatcher.answered(at, 1_000_000, 0);
+        chooser.dispatcher.answered(at, 1_000_000, 0);
     }
     let mut candidates = up(2);
     candidates[0].active = 3;
@@ -378,41 +354,31 @@ fn a_slow_answer_counts_at_once_and_requests_under_way_count_too() {
         now_ns: 1,
         ..request(1)
     };
-    assert_eq!(dispatcher.choose(&candidates, &now, &mut rng), Some(1));
-    dispatcher.answered(1, 9_000_000, 2);
-    assert_eq!(dispatcher.choose(&candidates, &now, &mut rng), Some(0));
+    assert_eq!(chooser.ask(&candidates, &now), 1);
+    chooser.dispatcher.answered(1, 9_000_000, 2);
+    assert_eq!(chooser.ask(&candidates, &now), 0);
 }
 
 #[test]
 fn one_that_never_answered_gets_one_request_at_a_time() {
-    let mut dispatcher = Dispatcher::new(&ewma(), &backends(&EQUAL[..2]));
-    let mut rng = fastrand::Rng::with_seed(9);
-    dispatcher.answered(0, 1_000_000, 0);
+    let mut chooser = Chooser::new(&ewma(), &backends(&EQUAL[..2]), 9);
+    chooser.dispatcher.answered(0, 1_000_000, 0);
     let mut candidates = up(2);
-    assert_eq!(
-        dispatcher.choose(&candidates, &request(0), &mut rng),
-        Some(1)
-    );
+    assert_eq!(chooser.choose(&candidates, 0), 1);
     candidates[1].active = 1;
     candidates[0].active = 50;
-    assert_eq!(
-        dispatcher.choose(&candidates, &request(0), &mut rng),
-        Some(0)
-    );
+    assert_eq!(chooser.choose(&candidates, 0), 0);
 }
 
 #[test]
 fn two_choices_keep_equal_back_ends_nearly_level() {
-    let mut dispatcher = Dispatcher::new(&ewma(), &backends(&EQUAL));
-    let mut rng = fastrand::Rng::with_seed(21);
+    let mut chooser = Chooser::new(&ewma(), &backends(&EQUAL), 21);
     let mut candidates = up(4);
     for at in 0..4 {
-        dispatcher.answered(at, 1_000_000, 0);
+        chooser.dispatcher.answered(at, 1_000_000, 0);
     }
     for _ in 0..4000 {
-        let at = dispatcher
-            .choose(&candidates, &request(0), &mut rng)
-            .unwrap();
+        let at = chooser.choose(&candidates, 0);
         candidates[at].active += 1;
     }
     let active: Vec<u32> = candidates.iter().map(|one| one.active).collect();
@@ -432,21 +398,20 @@ fn hashing() -> Dispatch {
 
 #[test]
 fn hashed_clients_spread_in_proportion_to_weights() {
-    let mut dispatcher = Dispatcher::new(&hashing(), &backends(&EQUAL));
-    let even = counts(&mut dispatcher, &up(4), 20_000, 1);
+    let mut chooser = Chooser::new(&hashing(), &backends(&EQUAL), 1);
+    let even = chooser.counts(&up(4), 20_000);
     assert!(fits(&even, &[1.0; 4]), "{even:?}");
     let weights = [Weight::Share(1), Weight::Share(3), Weight::Share(6)];
-    let mut dispatcher = Dispatcher::new(&hashing(), &backends(&weights));
-    let counts = counts(&mut dispatcher, &up(3), 20_000, 1);
+    let mut chooser = Chooser::new(&hashing(), &backends(&weights), 1);
+    let counts = chooser.counts(&up(3), 20_000);
     assert!(fits(&counts, &[1.0, 3.0, 6.0]), "{counts:?}");
 }
 
 #[test]
 fn only_the_clients_of_a_back_end_that_goes_or_comes_move() {
     let five = backends(&[Weight::Share(1); 5]);
-    let mut rng = fastrand::Rng::with_seed(1);
-    let mut place = |backends: &[Backend], candidates: &[Candidate]| -> HashMap<String, String> {
-        let mut dispatcher = Dispatcher::new(&hashing(), backends);
+    let place = |backends: &[Backend], candidates: &[Candidate]| -> HashMap<String, String> {
+        let mut chooser = Chooser::new(&hashing(), backends, 1);
         (0..5000)
             .map(|number| {
                 let key = format!("user-{number}");
@@ -454,7 +419,7 @@ fn only_the_clients_of_a_back_end_that_goes_or_comes_move() {
                     key: Some(key.as_bytes()),
                     ..request(7)
                 };
-                let at = dispatcher.choose(candidates, &ask, &mut rng).unwrap();
+                let at = chooser.ask(candidates, &ask);
                 (key, backends[at].name.clone())
             })
             .collect()
@@ -482,8 +447,7 @@ fn only_the_clients_of_a_back_end_that_goes_or_comes_move() {
 
 #[test]
 fn without_its_key_a_request_is_hashed_by_its_address() {
-    let mut dispatcher = Dispatcher::new(&hashing(), &backends(&EQUAL));
-    let mut rng = fastrand::Rng::with_seed(1);
+    let mut chooser = Chooser::new(&hashing(), &backends(&EQUAL), 1);
     let mapped = Request {
         client: "::ffff:10.0.0.7".parse().unwrap(),
         ..request(0)
@@ -492,8 +456,8 @@ fn without_its_key_a_request_is_hashed_by_its_address() {
         client: "10.0.0.7".parse().unwrap(),
         ..request(1)
     };
-    let first = dispatcher.choose(&up(4), &mapped, &mut rng);
-    assert_eq!(first, dispatcher.choose(&up(4), &plain, &mut rng));
+    let first = chooser.ask(&up(4), &mapped);
+    assert_eq!(first, chooser.ask(&up(4), &plain));
 }
 
 fn modes() -> impl Strategy<Value = Dispatch> {
@@ -555,8 +519,8 @@ proptest! {
     #[test]
     fn turns_follow_weights_exactly_over_a_round(shares in proptest::collection::vec(1..12u32, 1..6)) {
         let weights: Vec<Weight> = shares.iter().map(|share| Weight::Share(*share)).collect();
-        let mut dispatcher = Dispatcher::new(&Dispatch::WeightedRoundRobin, &backends(&weights));
+        let mut chooser = Chooser::new(&Dispatch::WeightedRoundRobin, &backends(&weights), 1);
         let round: u32 = shares.iter().sum();
-        prop_assert_eq!(counts(&mut dispatcher, &up(shares.len()), round, 1), shares);
+        prop_assert_eq!(chooser.counts(&up(shares.len()), round), shares);
     }
 }

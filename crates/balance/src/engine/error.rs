@@ -13,16 +13,13 @@ pub(super) const WINDOW: Duration = Duration::from_secs(60);
 /// Why a balancer does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum BalancerError {
-    /// An address cannot be listened on.
     #[error("cannot listen on {address}: {source}")]
     Listen {
         address: SocketAddr,
         source: io::Error,
     },
-    /// An event loop cannot be opened.
     #[error("cannot open an event loop: {0}")]
     Loop(#[source] io::Error),
-    /// A back end's host name does not resolve.
     #[error("service `{service}`, back end `{backend}`: cannot look up `{address}`: {source}")]
     Resolve {
         service: String,
@@ -31,21 +28,18 @@ pub enum BalancerError {
         address: String,
         source: io::Error,
     },
-    /// An access list file cannot be read, or has errors.
     #[error("service `{service}`: invalid access lists")]
     Access {
         service: String,
         /// The errors, with their locations.
         source: Box<ConfigError>,
     },
-    /// The TLS of a service or of a back end cannot be set up.
     #[error("service `{service}`: {source}")]
     Tls {
         service: String,
         #[source]
         source: tls::TlsError,
     },
-    /// One of its threads cannot be started.
     #[error(transparent)]
     Thread(#[from] net::os::StartThreadError),
     /// Commands cannot run as the service's `user_account`.
@@ -55,25 +49,21 @@ pub enum BalancerError {
         /// The cause.
         why: String,
     },
-    /// The configuration asks for something that is not supported.
     #[error("service `{service}`: {what}")]
     Unsupported {
         service: String,
         /// What it asks for, and what to do.
         what: &'static str,
     },
-    /// A header edit is invalid.
     #[error(
         "service `{service}`, back end `{backend}`: invalid edit of the field `{field}`: {source}"
     )]
     Header {
         service: String,
         backend: String,
-        /// The field's name.
         field: String,
         source: crate::http::EditError,
     },
-    /// No service, or no address to listen on, is configured.
     #[error("expected at least one service with an address to listen on, found none")]
     Nothing,
 }

@@ -78,9 +78,6 @@ impl Balancer {
     /// address. Both accept until [`Balancer::drain`] is called on this one, so no client is
     /// refused in between. Services and back ends that exist in both keep their state and counters.
     /// On an error, this balancer goes on unchanged.
-    ///
-    /// # Errors
-    /// As [`Balancer::start`].
     pub fn start_next(&self, config: &Config, kind: IoKind) -> Result<Balancer, BalancerError> {
         Balancer::start_on(config, kind, Some(self))
     }

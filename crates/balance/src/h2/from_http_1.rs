@@ -118,7 +118,6 @@ impl Message {
         self.body.is_some_and(|body| body.is_complete())
     }
 
-    /// Whether the end of the connection completes it.
     pub(crate) fn ends_with_connection(&self) -> bool {
         self.body.is_some_and(|body| body.ends_with_connection())
     }

@@ -10,12 +10,10 @@ pub(crate) fn asks_websocket(head: &FieldSection) -> bool {
     head.protocol().is_some_and(is_websocket)
 }
 
-/// Whether this names the protocol.
 pub(super) fn is_websocket(protocol: &[u8]) -> bool {
     protocol.eq_ignore_ascii_case(b"websocket")
 }
 
-/// The key of a new handshake.
 pub(crate) fn new_key() -> String {
     handshake::key(fastrand::u128(..))
 }

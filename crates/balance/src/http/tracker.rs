@@ -60,18 +60,12 @@ impl BodyTracker {
     }
 
     /// The same, but trailers with these names are refused.
-    ///
-    /// # Errors
-    /// As [`BodyTracker::take`].
     #[inline]
     pub fn take_guarded(&mut self, input: &[u8], names: &GuardedNames) -> Result<Taken, Refusal> {
         self.take_with(input, names, |_| {})
     }
 
     /// The same, passing decoded slices of `input` to `content`.
-    ///
-    /// # Errors
-    /// As [`BodyTracker::take`].
     #[inline]
     pub fn take_content(
         &mut self,
@@ -130,7 +124,6 @@ struct ChunkRules {
     /// The start of the trailer's name, folded. `name_bytes` is the length of the whole name.
     name: [u8; NAME_MAX],
     name_bytes: usize,
-    /// Hash of the whole name.
     hash: NameHash,
 }
 

@@ -35,7 +35,6 @@ fn balancer(io: IoKind, server: SocketAddr) -> Balancer {
     Balancer::start(&config, io).unwrap()
 }
 
-/// The requests that the balancer has sent.
 fn sent(balancer: &Balancer) -> u64 {
     balancer.shared().services[0].backends[0].requests.get()
 }

@@ -8,7 +8,6 @@ const KIND_KEPT: usize = 32;
 const NAME_MAX: usize = 5;
 const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 
-/// An event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SseEvent<'a> {
     /// Its type, up to 32 bytes of it; empty for a `message`.

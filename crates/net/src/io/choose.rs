@@ -12,7 +12,6 @@ use crate::{Io, IoOptions, Uring};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IoKind {
-    /// io_uring.
     Uring,
     Epoll,
 }
@@ -29,10 +28,8 @@ pub fn uring_unavailable() -> Option<&'static str> {
                 outgoing: 4,
                 accepted: 4,
                 buffers: 4,
-                buffers_max: 0,
                 buffer_size: 4096,
-                files: false,
-                stamps: false,
+                ..IoOptions::default()
             };
             let error = Uring::open(options).err()?;
             if error.kind() == io::ErrorKind::OutOfMemory {
@@ -61,9 +58,6 @@ impl IoKind {
     /// Starts something on the event loop that was asked for. If none was, starts it on the best
     /// one, and on epoll if io_uring then gets no memory (`RLIMIT_MEMLOCK` limits what it locks for
     /// each user). `refusal` says why a loop could not be opened.
-    ///
-    /// # Errors
-    /// Those of `start`.
     pub fn choose<T, E>(
         asked: Option<IoKind>,
         refusal: impl Fn(&E) -> Option<&io::Error>,

@@ -145,7 +145,6 @@ impl Datagrams {
         })
     }
 
-    /// The local address.
     pub fn local(&self) -> Option<SocketAddr> {
         os::local(self.fd.as_raw_fd())
     }

@@ -3,8 +3,10 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
+
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 
 use crate::address::Address;
 use crate::io::accepting::Pausing;
@@ -12,7 +14,7 @@ use crate::io::lent_buffers::Pool;
 use crate::io::stamps::{self, Kept};
 use crate::io::target::{Target, all_in_use};
 use crate::io::{Buf, ConnId, Event, Io, IoOptions, LoopId, PayloadId, TargetId};
-use crate::os::{self, check};
+use crate::os;
 
 mod readiness;
 mod sending;
@@ -21,11 +23,9 @@ mod tests;
 mod wait;
 
 use sending::{Outgoing, SendResult, send_now};
-use wait::WaitCall;
 
-/// Marks a listener, or the timer of a wait, in place of a slot.
+/// Marks a listener in place of a slot.
 const LISTENER: u32 = u32::MAX;
-const TIMER: u32 = u32::MAX - 1;
 
 #[derive(Default)]
 struct Slot {
@@ -37,7 +37,6 @@ struct Slot {
     is_watched: bool,
     first: Option<PayloadId>,
     paused: bool,
-    /// May be readable.
     readable: bool,
     queued_to_read: bool,
     /// The peer has closed its side, or an error is pending.
@@ -63,7 +62,8 @@ impl Slot {
 pub struct Epoll {
     id: LoopId,
     epoll: OwnedFd,
-    wait_call: WaitCall,
+    /// The kernel lacks `epoll_pwait2`.
+    waits_in_two_calls: bool,
     slots: Vec<Slot>,
     free_outgoing: Vec<u32>,
     free_accepted: Vec<u32>,
@@ -94,6 +94,15 @@ pub struct Epoll {
 }
 
 const TURN: u32 = 1024;
+/// What is watched of a connection.
+const STREAM_FLAGS: EventFlags = EventFlags::IN
+    .union(EventFlags::OUT)
+    .union(EventFlags::RDHUP);
+
+/// What an event of a connection carries.
+fn data(conn: ConnId) -> u64 {
+    u64::from(conn.generation) << 32 | u64::from(conn.index)
+}
 
 impl Epoll {
     fn slot(&mut self, conn: ConnId) -> Option<&mut Slot> {
@@ -101,16 +110,16 @@ impl Epoll {
         (slot.socket.is_some() && slot.generation == conn.generation).then_some(slot)
     }
 
-    fn register(&self, fd: i32, conn: ConnId) -> io::Result<()> {
-        let mut event = libc::epoll_event {
-            events: (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET) as u32,
-            u64: (u64::from(conn.generation) << 32) | u64::from(conn.index),
-        };
-        // SAFETY: `event` is valid; both descriptors are open.
-        check(unsafe {
-            libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &mut event)
-        })
-        .map(drop)
+    fn register(&self, conn: ConnId, flags: EventFlags) -> io::Result<()> {
+        let socket = self.slots[conn.index as usize].socket.as_ref();
+        let socket = socket.ok_or(io::ErrorKind::NotConnected)?;
+        let data = EventData::new_u64(data(conn));
+        Ok(epoll::add(
+            &self.epoll,
+            socket,
+            data,
+            flags | EventFlags::ET,
+        )?)
     }
 
     fn fail(&mut self, conn: ConnId, errno: i32) {
@@ -197,10 +206,7 @@ impl Io for Epoll {
     const NAME: &'static str = "epoll";
 
     fn open(options: IoOptions) -> io::Result<Self> {
-        // SAFETY: takes numbers, touches no memory.
-        let fd = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-        // SAFETY: the descriptor is new and has no other owner.
-        let epoll = unsafe { OwnedFd::from_raw_fd(fd) };
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let slots = options.slots();
         let mut table = Vec::with_capacity(slots);
         table.resize_with(slots, Slot::default);
@@ -208,7 +214,7 @@ impl Io for Epoll {
         Ok(Self {
             id: LoopId::next(),
             epoll,
-            wait_call: WaitCall::default(),
+            waits_in_two_calls: false,
             slots: table,
             free_outgoing: (0..options.outgoing).rev().collect(),
             free_accepted: (options.outgoing..slots as u32).rev().collect(),
@@ -243,20 +249,14 @@ impl Io for Epoll {
         if self.stamps {
             stamps::ask(listener.as_raw_fd())?;
         }
-        let number = self.listeners.len();
-        let mut event = libc::epoll_event {
-            events: (libc::EPOLLIN | libc::EPOLLET) as u32,
-            u64: ((number as u64) << 32) | u64::from(LISTENER),
-        };
-        // SAFETY: `event` is valid; both descriptors are open.
-        check(unsafe {
-            libc::epoll_ctl(
-                self.epoll.as_raw_fd(),
-                libc::EPOLL_CTL_ADD,
-                listener.as_raw_fd(),
-                &mut event,
-            )
-        })?;
+        let number = self.listeners.len() as u64;
+        let data = EventData::new_u64(number << 32 | u64::from(LISTENER));
+        epoll::add(
+            &self.epoll,
+            &listener,
+            data,
+            EventFlags::IN | EventFlags::ET,
+        )?;
         self.listeners.push(listener);
         Ok(())
     }
@@ -298,7 +298,7 @@ impl Io for Epoll {
             self.events.push_back(Event::ConnectFailed { conn, errno });
             return Ok(conn);
         }
-        if let Err(e) = self.register(fd, conn) {
+        if let Err(e) = self.register(conn, STREAM_FLAGS) {
             self.close(conn);
             return Err(e);
         }
@@ -307,25 +307,14 @@ impl Io for Epoll {
 
     fn watch(&mut self, socket: &impl AsFd) -> io::Result<ConnId> {
         let own = socket.as_fd().try_clone_to_owned()?;
-        let fd = own.as_raw_fd();
         let index = self.free_outgoing.pop().ok_or_else(all_in_use)?;
         let conn = self.occupy(index, own, true);
         self.slots[index as usize].is_watched = true;
-        let mut event = libc::epoll_event {
-            events: (libc::EPOLLIN | libc::EPOLLET) as u32,
-            u64: (u64::from(conn.generation) << 32) | u64::from(conn.index),
-        };
-        // SAFETY: `event` is valid; both descriptors are open.
-        let added = check(unsafe {
-            libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &mut event)
-        });
-        match added {
-            Ok(_) => Ok(conn),
-            Err(e) => {
-                self.close(conn);
-                Err(e)
-            }
+        if let Err(e) = self.register(conn, EventFlags::IN) {
+            self.close(conn);
+            return Err(e);
         }
+        Ok(conn)
     }
 
     fn send(&mut self, conn: ConnId, payload: PayloadId) {
@@ -374,7 +363,7 @@ impl Io for Epoll {
         let Some(socket) = &slot.socket else {
             return false;
         };
-        let data = (u64::from(conn.generation) << 32) | u64::from(conn.index);
+        let data = data(conn);
         let reads = libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLERR | libc::EPOLLHUP;
         let reported = |event: &libc::epoll_event| {
             let (bits, of) = (event.events as i32, event.u64);
@@ -432,15 +421,7 @@ impl Io for Epoll {
             && let Some(socket) = &slot.socket
         {
             // Its user still has a descriptor of it, so that closing this one is not enough.
-            // SAFETY: both descriptors are open; no event is read for a removal.
-            unsafe {
-                libc::epoll_ctl(
-                    self.epoll.as_raw_fd(),
-                    libc::EPOLL_CTL_DEL,
-                    socket.as_raw_fd(),
-                    std::ptr::null_mut(),
-                )
-            };
+            let _ = epoll::delete(&self.epoll, socket);
         }
         slot.socket = None;
         if slot.outgoing {
@@ -469,15 +450,7 @@ impl Io for Epoll {
         self.pausing.resume();
         for listener in self.listeners.drain(..) {
             // Closing is not enough if another descriptor of the same socket stays open.
-            // SAFETY: both descriptors are open; no event is read for a removal.
-            unsafe {
-                libc::epoll_ctl(
-                    self.epoll.as_raw_fd(),
-                    libc::EPOLL_CTL_DEL,
-                    listener.as_raw_fd(),
-                    std::ptr::null_mut(),
-                )
-            };
+            let _ = epoll::delete(&self.epoll, &listener);
         }
     }
 

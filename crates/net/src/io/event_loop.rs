@@ -51,7 +51,6 @@ pub struct Buf {
 pub struct LoopId(u32);
 
 impl LoopId {
-    /// The ID of all loops outside this crate.
     const OUTSIDE: LoopId = LoopId(0);
 
     /// An ID that no other loop has.
@@ -248,7 +247,6 @@ pub struct CarrierState {
 pub enum Event {
     /// A listener accepted a connection.
     Accepted {
-        /// The new connection.
         conn: ConnId,
         /// Number of the listener, in the order in which they were given.
         listener: u32,
@@ -257,31 +255,30 @@ pub enum Event {
     /// wait: the loop tries again when one of its connections closes, and ten times a second. This
     /// is reported once until an accept succeeds. After other errors it goes on at once.
     AcceptFailed {
-        /// The error's number.
         errno: i32,
     },
-    /// A connection was opened.
-    Connected { conn: ConnId },
+    Connected {
+        conn: ConnId,
+    },
     /// A connection could not be opened; it must still be closed.
     ConnectFailed {
         conn: ConnId,
-        /// The error's number.
         errno: i32,
     },
-    /// Data was received.
     Data {
         conn: ConnId,
         /// The bytes.
         buf: Buf,
     },
     /// The peer will send no more.
-    Eof { conn: ConnId },
+    Eof {
+        conn: ConnId,
+    },
     /// The connection broke; it must still be closed. If a send failed, all that was received before
     /// has been reported: a peer may answer, and close, before it has read all that it is sent. So
     /// this comes after [`Io::resume`] where reading is paused.
     Failed {
         conn: ConnId,
-        /// The error's number.
         errno: i32,
     },
     /// A socket of [`Io::watch`] has datagrams or an error. The caller reads until there are none;
@@ -292,7 +289,9 @@ pub enum Event {
     },
     /// All sends by [`Io::send_ordered`], [`Io::send_copy`] or [`Io::forward`] are in the kernel, or
     /// were dropped because one failed; [`Event::Failed`] follows then.
-    Drained { conn: ConnId },
+    Drained {
+        conn: ConnId,
+    },
 }
 
 /// An event loop. It belongs to the thread that made it.
@@ -432,7 +431,6 @@ pub trait Io: Sized {
         false
     }
 
-    /// The state of a connection that carries streams.
     fn carrier_state(&mut self, conn: ConnId) -> CarrierState {
         let _ = conn;
         CarrierState::default()

@@ -5,7 +5,6 @@ use crate::io::{Buf, LoopId};
 
 /// Bytes of each buffer: the most that a TLS record holds, and an HTTP/2 frame unless agreed otherwise.
 const BUFFER_BYTES: usize = 16 * 1024;
-/// Most buffers.
 const BUFFERS_MAX: usize = 16 * 1024;
 /// So many are kept even if they are not needed.
 const KEPT: usize = 64;
@@ -127,7 +126,6 @@ impl LentBuffers {
         }
     }
 
-    /// Whether a buffer is one of these.
     #[inline]
     pub fn has_lent(&self, buf: &Buf) -> bool {
         self.owner.has_lent(buf)

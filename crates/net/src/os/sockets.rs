@@ -2,12 +2,15 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
+use std::time::Duration;
 
-use rustix::net::sockopt;
+use rustix::net::{
+    AddressFamily, SocketFlags, SocketType, getpeername, getsockname, socket_with, sockopt,
+};
 
 use super::calls::{again, check};
-use crate::address::{Address, from_raw};
+use crate::address::Address;
 
 /// Opens a listening socket: address reuse, and several threads' sockets on one port when
 /// `share_port`; `TCP_NODELAY` passes on to what it accepts.
@@ -44,56 +47,32 @@ pub fn tcp_congestion() -> Option<String> {
     sockopt::tcp_congestion(&socket).ok()
 }
 
-/// A stream socket of an address family.
 pub(crate) fn stream_socket(family: i32, nonblocking: bool) -> io::Result<OwnedFd> {
-    let mut kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
-    if nonblocking {
-        kind |= libc::SOCK_NONBLOCK;
-    }
-    // SAFETY: takes numbers, touches no memory.
-    let fd = check(unsafe { libc::socket(family, kind, 0) })?;
-    // SAFETY: the descriptor is new and has no other owner.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    let mut flags = SocketFlags::CLOEXEC;
+    flags.set(SocketFlags::NONBLOCK, nonblocking);
+    let family = AddressFamily::from_raw(family as u16);
+    Ok(socket_with(family, SocketType::STREAM, flags, None)?)
+}
+
+fn borrowed<'f>(fd: RawFd) -> BorrowedFd<'f> {
+    // SAFETY: the callers have a slot or a socket that holds the descriptor open.
+    unsafe { BorrowedFd::borrow_raw(fd) }
 }
 
 /// The address of a socket's peer, if it has an IP address.
 pub(crate) fn peer(fd: RawFd) -> Option<SocketAddr> {
-    // SAFETY: the call writes an address of at most the given length.
-    ask_address(|storage, len| unsafe { libc::getpeername(fd, storage, len) })
+    getpeername(borrowed(fd)).ok()??.try_into().ok()
 }
 
 /// The address of a socket's own end, if it has an IP address.
 pub(crate) fn local(fd: RawFd) -> Option<SocketAddr> {
-    // SAFETY: the call writes an address of at most the given length.
-    ask_address(|storage, len| unsafe { libc::getsockname(fd, storage, len) })
-}
-
-fn ask_address(
-    ask: impl FnOnce(*mut libc::sockaddr, &mut libc::socklen_t) -> i32,
-) -> Option<SocketAddr> {
-    // SAFETY: a sockaddr_storage is plain bytes, all zero is valid.
-    let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
-    let mut len = std::mem::size_of::<libc::sockaddr_storage>() as libc::socklen_t;
-    let got = ask((&raw mut storage).cast(), &mut len);
-    (got == 0).then(|| from_raw(&storage)).flatten()
+    getsockname(borrowed(fd)).ok()?.try_into().ok()
 }
 
 /// Makes closing the socket send a reset.
 pub(crate) fn reset_when_closed(fd: RawFd) {
-    let linger = libc::linger {
-        l_onoff: 1,
-        l_linger: 0,
-    };
-    // SAFETY: the pointer and length describe `linger`. Where it fails, closing is as usual.
-    unsafe {
-        libc::setsockopt(
-            fd,
-            libc::SOL_SOCKET,
-            libc::SO_LINGER,
-            (&raw const linger).cast(),
-            std::mem::size_of::<libc::linger>() as libc::socklen_t,
-        )
-    };
+    // Where it fails, closing is as usual.
+    let _ = sockopt::set_socket_linger(borrowed(fd), Some(Duration::ZERO));
 }
 
 /// Sets a socket's receive buffer, above the system's limit if need be.

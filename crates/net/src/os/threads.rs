@@ -17,7 +17,6 @@ const STACK_BYTES: usize = 2 << 20;
 #[derive(Debug, thiserror::Error)]
 #[error("cannot start a thread ({purpose}): {source}{}", Lacking(source))]
 pub struct StartThreadError {
-    /// What the thread was for.
     purpose: &'static str,
     source: io::Error,
 }
@@ -41,9 +40,6 @@ pub fn start_thread<T: Send + 'static>(
 }
 
 /// As [`start_thread`], within a scope, whose end joins the thread.
-///
-/// # Errors
-/// As there.
 pub fn start_scoped<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     purpose: &'static str,

@@ -14,7 +14,6 @@ use crate::os::{check, stream_socket};
 /// A descriptor to wait for.
 #[derive(Debug)]
 pub struct Watch<'f> {
-    /// The descriptor.
     pub fd: BorrowedFd<'f>,
     /// Whether to wait until it is writable instead of readable.
     pub write: bool,

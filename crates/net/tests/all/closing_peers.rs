@@ -20,7 +20,6 @@ fn soon() -> Instant {
     Instant::now() + Duration::from_secs(20)
 }
 
-/// What a peer does.
 #[derive(Clone, Copy, Debug)]
 struct Peer {
     /// How many bytes it reads before it answers.

@@ -12,10 +12,9 @@ fn open<I: Io, const FILES: bool>() -> I {
         outgoing: 16,
         accepted: 16,
         buffers: 8,
-        buffers_max: 0,
         buffer_size: 4096,
         files: FILES,
-        stamps: false,
+        ..IoOptions::default()
     })
     .unwrap()
 }

@@ -134,7 +134,6 @@ impl Session {
         let _ = self.tls.writer().write_all(bytes);
     }
 
-    /// Appends what has to be sent.
     pub(crate) fn collect(&mut self, out: &mut Vec<u8>) {
         while self.tls.wants_write() {
             // A vector takes everything.

@@ -46,7 +46,6 @@ pub(super) fn is_keyword(word: &str) -> bool {
         || Scope::Backend.knows(word)
 }
 
-/// Keywords that may be repeated in a block.
 pub(super) fn repeats(keyword: &str) -> bool {
     matches!(keyword, "allowfrom" | "denyfrom" | "trustedproxies") || keyword.ends_with("header")
 }

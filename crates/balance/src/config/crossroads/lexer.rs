@@ -11,7 +11,6 @@ use ::config::tree::Place;
 pub(super) enum TokenKind {
     /// Anything without whitespace, quotes, braces and semicolons.
     Word(String),
-    /// The inside of a quoted string.
     Quoted(String),
     Open,
     Close,
@@ -57,7 +56,6 @@ pub(super) struct Lexer<'t> {
 }
 
 impl<'t> Lexer<'t> {
-    /// A lexer for a source.
     pub fn new(source: usize, text: &'t str) -> Self {
         // A byte order mark.
         let begin = if text.starts_with('\u{feff}') { 3 } else { 0 };

@@ -1,4 +1,4 @@
-//! The syntax of Crossroads 1.x, and command lines of 2.x ([`version_2`]).
+//! The syntax of Crossroads 1.x.
 //!
 //! ```text
 //! file      = { service }
@@ -21,7 +21,6 @@ mod service;
 #[cfg(test)]
 mod tests;
 mod values;
-mod version_2;
 
 use ::config::reader::{Problem, Reader};
 
@@ -38,8 +37,12 @@ pub(super) fn parse(
     includes: &mut dyn Includes,
     warnings: &mut Vec<Warning>,
 ) -> Option<Config> {
-    if let Some(config) = version_2::parse(reader, warnings) {
-        return config;
+    if is_of_version_2(reader.source(0)?.1) {
+        reader.report(
+            Problem::of_the_file("Crossroads 2.x has options of `xr`, and no files of this kind")
+                .help("write the options as TOML, into a file whose name ends in `.toml`"),
+        );
+        return None;
     }
     let tokens = preprocess::tokens(reader, includes);
     let file = parse::file(reader, &tokens);
@@ -60,4 +63,14 @@ pub(super) fn parse(
     *warnings = diagnostics.warnings;
     config.services = located.into_iter().map(|located| located.service).collect();
     reader.is_clean().then_some(config)
+}
+
+/// Whether a text is a command line of `xr`, or the XML of `xrctl`.
+fn is_of_version_2(text: &str) -> bool {
+    let has_xr = |line: &str| {
+        let mut words = line.split_whitespace().take(4);
+        words.any(|word| word == "xr" || word.ends_with("/xr"))
+    };
+    let is_of_1 = |line: &str| line.trim_start().starts_with("service ");
+    !text.lines().any(is_of_1) && (text.contains("<configuration") || text.lines().any(has_xr))
 }

@@ -43,7 +43,6 @@ impl Includes for NoIncludes {
 
 /// Depth of includes and of definitions.
 const DEPTH_MAX: usize = 16;
-/// Number of files.
 const FILES_MAX: usize = 64;
 /// Size of all files, bytes.
 const TOTAL_BYTES_MAX: usize = 4 * 1024 * 1024;

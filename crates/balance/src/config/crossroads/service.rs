@@ -18,7 +18,6 @@ use crate::config::validate::{LocatedService, is_printable};
 const MODES: &str =
     "roundrobin random bysize byduration byconnections byorder byclientip externalhandler";
 
-/// All services of a file.
 pub(super) fn services(diagnostics: &mut Diagnostics<'_>, file: &File) -> Vec<LocatedService> {
     check_unique_names(diagnostics, &file.services, "service");
     file.services
@@ -179,7 +178,7 @@ fn plain(diagnostics: &mut Diagnostics<'_>, statement: &Statement, service: &mut
             }
         }
         "verbosity" => {
-            service.verbosity = diagnostics.boolean(statement).unwrap_or_default();
+            let _ = diagnostics.boolean(statement);
             diagnostics.ignored(statement, "messages do not depend on it");
         }
         "revivinginterval" => {

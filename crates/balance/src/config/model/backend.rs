@@ -75,7 +75,6 @@ impl Backend {
     }
 }
 
-/// A version of HTTP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HttpVersion {
     /// HTTP/1.1.

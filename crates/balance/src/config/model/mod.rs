@@ -119,8 +119,6 @@ pub struct Service {
     /// [`Timeouts::client_body`] by a second; 0: nothing extends it. Default 500, as in Apache,
     /// which is slower than any network link.
     pub body_rate_min: u32,
-    /// Accepted, without effect.
-    pub verbosity: bool,
     /// File with a line per connection or request. Default: none, as writing costs.
     pub access_log: Option<PathBuf>,
     /// Its format. Default common: the other one says more about clients.
@@ -206,7 +204,6 @@ impl Service {
             resends: 2,
             half_close: false,
             body_rate_min: 500,
-            verbosity: false,
             access_log: None,
             access_log_form: LogFormat::Common,
             user_account: None,
@@ -236,7 +233,6 @@ impl ServiceKind {
 /// The format of an access log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
-    /// The Common Log Format.
     #[default]
     Common,
     /// Combined Log Format: with `Referer` and `User-Agent`.
@@ -323,7 +319,6 @@ pub const PEAK_EWMA_DECAY: Duration = Duration::from_secs(10);
 /// The key of a consistent hash. Requests without it are hashed by the client's address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HashKey {
-    /// The client's address.
     ClientIp,
     /// A request's header field.
     Header(String),
@@ -463,7 +458,6 @@ pub struct Hooks {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StickyCookie {
-    /// The cookie's name.
     pub name: String,
     /// The value that stands for this back end.
     pub value: String,

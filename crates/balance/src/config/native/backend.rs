@@ -27,7 +27,6 @@ const KEYS: &str = "\
 pub(super) struct Shared {
     /// Header edits, which come first.
     pub edits: Vec<(HeaderEdit, Place)>,
-    /// The version of HTTP.
     pub http: Option<(HttpVersion, Place)>,
 }
 

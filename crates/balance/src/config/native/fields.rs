@@ -25,7 +25,6 @@ pub(super) fn only(reader: &mut Reader, section: &Section<'_>, keys: &str) {
     section.only(reader, &keys);
 }
 
-/// The tables of a list.
 pub(super) fn tables<'t>(
     reader: &mut Reader,
     section: &Section<'t>,
@@ -81,7 +80,6 @@ pub(super) fn count<T: TryFrom<i64>>(
     }
 }
 
-/// An optional limit.
 pub(super) fn limit(reader: &mut Reader, section: &Section<'_>, key: &str) -> Option<u32> {
     section
         .integer(reader, key, 1..=i64::from(u32::MAX))

@@ -21,7 +21,7 @@ use crate::config::validate::{self, LocatedService};
 const KEYS: &str = "\
     listen kind inspect dispatch reviving_interval check_interval check ejection slow_start \
     drain connections_max queue backlog access trusted_proxies timeouts tls http_versions http \
-    sni proxy_protocol_in resends half_close body_rate_min verbosity access_log access_log_form \
+    sni proxy_protocol_in resends half_close body_rate_min access_log access_log_form \
     user_account backends headers";
 
 const MODES: &str = "\
@@ -82,7 +82,6 @@ pub(super) fn service(
         "proxy_protocol_in",
         &mut service.proxy_protocol_in,
     );
-    fields::boolean(reader, section, "verbosity", &mut service.verbosity);
     service.access_log = fields::path(reader, section, "access_log");
     let form = section.word(reader, "access_log_form", &["common", "combined"]);
     if form.as_deref() == Some("combined") {

@@ -12,7 +12,6 @@ use crate::config::validate::{self, BackendPlaces, HelpTerms, LocatedService};
 
 const KEYS: &str = "listen upstreams threads backlog connections connect_timeout_ms";
 
-/// Name of its service.
 pub(super) const NAME: &str = "balance";
 
 pub(super) fn parse(reader: &mut Reader, top: &Section<'_>) -> Option<Config> {

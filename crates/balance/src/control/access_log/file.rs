@@ -17,6 +17,7 @@ const PENDING_MAX: usize = 1 << 20;
 ///
 /// Lines that cannot be written are counted and dropped: a full disk must not fill the memory. The
 /// first failure is reported, and the next one after a success.
+#[derive(Default)]
 pub(super) struct LogFile {
     path: PathBuf,
     file: Option<File>,
@@ -35,13 +36,7 @@ impl LogFile {
     pub(super) fn open(path: PathBuf, process: &ProcessState) -> LogFile {
         let mut file = LogFile {
             path,
-            file: None,
-            pending: Vec::new(),
-            lines: 0,
-            lost: 0,
-            failing: false,
-            open_from: None,
-            partial_line: false,
+            ..LogFile::default()
         };
         if let Err(error) = file.ensure_open() {
             file.failed(&error, process);
@@ -59,7 +54,6 @@ impl LogFile {
         self.lines += 1;
     }
 
-    /// Writes the buffer.
     pub(super) fn write(&mut self, process: &ProcessState) {
         if self.lines == 0 {
             return;

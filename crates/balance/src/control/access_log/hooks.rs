@@ -18,7 +18,6 @@ use crate::engine::shared::ProcessState;
 const RUNNING_MAX: usize = 16;
 /// Hooks in the queue.
 const WAITING_MAX: usize = 1024;
-/// Time limit of a hook.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 /// How long hooks may run on at shutdown.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(1);

@@ -9,11 +9,9 @@ use crate::config::model::LogFormat;
 use crate::engine::shared::events::RequestLine;
 
 pub(super) enum Served<'l> {
-    /// A TCP connection.
     Connection,
     /// A connection that an HTTP request has upgraded.
     Upgraded,
-    /// An HTTP request.
     Request {
         /// `None`: its head could not be parsed.
         line: Option<&'l RequestLine>,
@@ -21,7 +19,6 @@ pub(super) enum Served<'l> {
     },
 }
 
-/// The data of a line.
 pub(super) struct Line<'l> {
     pub(super) client: IpAddr,
     pub(super) served: Served<'l>,

@@ -59,7 +59,6 @@ struct AccessLog {
     config: Arc<Config>,
     process: Arc<ProcessState>,
     files: Vec<LogFile>,
-    /// By service.
     services: Vec<Logs>,
     runner: Option<Runner>,
     /// Buffer for a command line.

@@ -15,7 +15,6 @@ pub(in crate::engine) const IDLE_MAX: usize = 1024;
 /// Idle connections to one back end.
 const IDLE_PER_BACKEND_MAX: usize = 256;
 
-/// The HTTP part of a service worker.
 pub(in crate::engine) struct HttpServiceWorker {
     /// Whether every message is inspected, or only the first of a connection.
     pub inspect_all: bool,

@@ -325,7 +325,6 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// A client was reset.
     pub(in crate::engine) fn downstream_reset(&mut self, client: ConnId) {
         let connection = self.connection(client);
         let peer = connection.peer;

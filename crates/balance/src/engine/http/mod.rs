@@ -77,7 +77,6 @@ pub(super) struct Downstream {
     context: RequestContext,
     /// Tracks the end of the request's body.
     body: BodyTracker,
-    /// Whether the request has a body.
     has_body: bool,
     /// Only the first head was inspected; everything else is relayed.
     raw: bool,

@@ -147,7 +147,6 @@ impl<I: Io> Chooser<'_, I> {
     }
 }
 
-/// The logged part of a head.
 fn logged_line(head: &RequestHead<'_>, is_stream: bool, combined: bool) -> Box<RequestLine> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned().into_boxed_str();
     let field = |name: &[u8]| head.value(name).filter(|_| combined).map(text);

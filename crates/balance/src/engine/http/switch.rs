@@ -9,7 +9,6 @@ use crate::engine::worker::connection::Role;
 use crate::engine::worker::websocket::FrameEnds;
 use crate::http::{RequestContext, Rewritten, read_response};
 
-/// Of a request for an upgrade.
 const UPGRADE: RequestContext = RequestContext {
     head: false,
     upgrade: true,

@@ -73,7 +73,6 @@ impl<I: Io> Multiplexed<I> {
         self.carrier_at(conn)?.backend.as_mut()
     }
 
-    /// Handles an event of a connection to a back end.
     pub(super) fn backend_event(&mut self, conn: ConnId, event: Event) {
         match event {
             Event::Connected { .. } => self.backend_connected(conn),

@@ -74,7 +74,6 @@ impl Carrier {
         }
     }
 
-    /// A connection to a back end.
     pub fn to_server(conn: ConnId, backend: BackendConnection) -> Self {
         Self {
             session: Session::of_client(BACKEND_LIMITS),

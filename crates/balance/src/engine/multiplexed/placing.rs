@@ -40,7 +40,6 @@ pub(super) struct StreamTarget {
 
 /// Where a stream can go.
 enum Place {
-    /// On this connection.
     Free(ConnId),
     /// Behind others that wait for this connection to be opened.
     Opening(ConnId),
@@ -192,7 +191,6 @@ impl<I: Io> Multiplexed<I> {
         Ok(conn)
     }
 
-    /// Gives a stream a place on a connection that has one.
     fn connect_stream(&mut self, slot: u32, conn: ConnId) {
         let Some(backend) = self.backend_at(conn) else {
             return;

@@ -53,7 +53,6 @@ pub(super) struct Stream {
     /// What the table has counted of [`Stream::held`].
     pub counted: usize,
     message: Message,
-    /// Content to send.
     content: Content,
     /// Bytes of content taken from the user so far.
     total: u64,
@@ -151,7 +150,6 @@ impl Stream {
         self.content.len() + self.inbox.len() + self.early.len()
     }
 
-    /// Whether the request is HEAD.
     pub fn is_head_request(&self) -> bool {
         self.message.is_head_request()
     }

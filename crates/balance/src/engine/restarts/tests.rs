@@ -19,18 +19,10 @@ const LONG: Duration = Duration::from_secs(20);
 
 /// A back end that echoes what it receives, on threads of its own.
 fn echo() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            std::thread::spawn(move || {
-                let mut copy = stream.try_clone().unwrap();
-                let _ = std::io::copy(&mut stream, &mut copy);
-            });
-        }
-    });
-    address
+    testing::serve(|mut stream| {
+        let mut copy = stream.try_clone().unwrap();
+        let _ = std::io::copy(&mut stream, &mut copy);
+    })
 }
 
 fn service() -> Service {

@@ -92,7 +92,6 @@ fn bounds(bucket: usize) -> (f64, f64) {
 }
 
 impl DurationHistogram {
-    /// Records a duration.
     pub fn record_ns(&self, time_ns: u64) {
         let us = time_ns / 1_000;
         let cells = &self.0[SHARD.get()].0;

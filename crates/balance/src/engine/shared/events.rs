@@ -34,7 +34,6 @@ pub(in crate::engine) fn emits_events(service: &Service) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestLine {
     pub method: Box<str>,
-    /// The request target.
     pub target: Box<str>,
     /// Such as `1.1`.
     pub version: &'static str,
@@ -119,7 +118,6 @@ pub enum Event {
     BackendChanged {
         service: usize,
         backend: usize,
-        /// Whether it is usable now.
         usable: bool,
         /// What changed it.
         cause: HealthEvent,

@@ -48,7 +48,6 @@ pub struct Shared {
 #[cfg(test)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// A worker panics.
     Panic,
     /// A worker's event loop fails.
     Loop,
@@ -243,7 +242,6 @@ impl Shared {
         self.draining.load(Ordering::Relaxed)
     }
 
-    /// Whether workers are to end.
     pub(super) fn is_ending(&self) -> bool {
         self.is_draining() || self.stop.load(Ordering::Relaxed)
     }

@@ -252,7 +252,6 @@ pub struct ServiceState {
     counts: Arc<ServiceCounts>,
 }
 
-/// Counters of a service.
 #[derive(Debug, Default)]
 pub struct ServiceCounts {
     /// Current clients.

@@ -99,10 +99,9 @@ fn go_through_with(config: Config, steps: Vec<Step>) -> (Vec<String>, Vec<Vec<u8
         outgoing: 12,
         accepted: 12,
         buffers: 6,
-        buffers_max: 0,
         buffer_size: 128,
         files: true,
-        stamps: false,
+        ..IoOptions::default()
     };
     let mut io = SimIo::new(options, start_ns, peers);
     let backends = config.services.iter().map(|one| one.backends.len()).sum();
@@ -150,7 +149,6 @@ fn go_through_with(config: Config, steps: Vec<Step>) -> (Vec<String>, Vec<Vec<u8
     (found, worker.io.driver.received())
 }
 
-/// A client connects to a service.
 fn connect(service: u8) -> Step {
     Step::Connect {
         service,

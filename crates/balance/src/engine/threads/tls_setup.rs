@@ -50,7 +50,6 @@ impl WorkerTls {
         Ok(WorkerTls { servers, clients })
     }
 
-    /// The TLS of listeners of these services.
     pub fn for_listeners(&self, services: &[usize]) -> Vec<Option<ServerTls>> {
         services
             .iter()
@@ -58,7 +57,6 @@ impl WorkerTls {
             .collect()
     }
 
-    /// The TLS of all back ends.
     pub fn for_backends(&self) -> Vec<Option<ClientTls>> {
         self.clients.clone()
     }

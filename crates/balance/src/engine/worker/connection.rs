@@ -74,7 +74,6 @@ pub(in crate::engine) struct Connection {
     pub unacknowledged: Option<u32>,
     /// Start of the current role, or of the current silence, ns.
     pub since_ns: u64,
-    /// Clients only.
     pub client: Option<Box<Client>>,
     /// HTTP only: of a client, and of a connection to a back end.
     pub downstream: Option<Box<Downstream>>,

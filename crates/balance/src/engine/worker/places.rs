@@ -29,12 +29,10 @@ pub(in crate::engine) struct IdleClients {
     walked_ns: u64,
 }
 
-/// What a place is needed for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine) enum Need {
     /// A client of any service, as the thread has no place.
     Client,
-    /// A client of this service.
     ClientOf(usize),
     /// A stream, which may take the place of a stream or of a client.
     Stream,

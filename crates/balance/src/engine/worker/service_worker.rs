@@ -114,7 +114,6 @@ pub(in crate::engine) struct ServiceWorker {
     pub clients: u32,
     /// Clients that wait for capacity.
     pub queue: VecDeque<ConnId>,
-    /// HTTP services only.
     pub http: Option<HttpServiceWorker>,
     /// The external chooser.
     pub program: Option<Template>,

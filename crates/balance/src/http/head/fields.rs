@@ -94,7 +94,6 @@ pub(in crate::http) struct Lines<'a> {
 /// A line of the header section.
 pub(in crate::http) enum Line<'a> {
     Field(Field<'a>),
-    /// The empty line at the end.
     End,
     /// An incomplete line.
     Partial,
@@ -111,7 +110,6 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// The unread rest.
     pub(in crate::http) fn rest(&self) -> &'a [u8] {
         &self.bytes[self.at..]
     }

@@ -66,7 +66,7 @@ pub(in crate::http) struct ConnectionOptions {
     pub(in crate::http) names: usize,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(in crate::http) struct HeadInfo<'a> {
     direction: Direction,
     pub(in crate::http) length: Option<u64>,
@@ -97,19 +97,7 @@ impl<'a> HeadInfo<'a> {
     pub(in crate::http) fn new(direction: Direction) -> Self {
         HeadInfo {
             direction,
-            length: None,
-            chunked: false,
-            options: ConnectionOptions::default(),
-            host: None,
-            expect: false,
-            upgrade: false,
-            upgrade_http2: false,
-            te: false,
-            te_trailers: false,
-            max_forwards: None,
-            is_bodiless: false,
-            is_misframed: false,
-            changes: false,
+            ..HeadInfo::default()
         }
     }
 

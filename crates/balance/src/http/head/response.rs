@@ -11,7 +11,6 @@ use crate::http::{BadResponse, Direction, Refusal};
 pub struct RequestContext {
     /// A HEAD request: the response has no body.
     pub head: bool,
-    /// An upgrade was requested.
     pub upgrade: bool,
 }
 

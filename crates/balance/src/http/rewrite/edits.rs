@@ -30,18 +30,14 @@ pub struct Edit<'e> {
 /// Why an edit is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
-    /// The name is not a token.
     #[error("expected a field's name: letters, digits and !#$%&'*+-.^_`|~")]
     Name,
-    /// The value has control characters, or surrounding whitespace.
     #[error("expected a value without control characters, and without blanks around it")]
     Value,
-    /// The field is about framing or the connection.
     #[error(
         "the field says where a message ends or belongs to one connection; it cannot be edited"
     )]
     Fixed,
-    /// Host can only be set, to a valid host with or without a port.
     #[error("Host can only be set, and to a host with or without a port")]
     Host,
 }
@@ -95,7 +91,6 @@ impl<'e> Edit<'e> {
     }
 }
 
-/// Whether all fields of that name are replaced.
 fn replaced(edits: &[Edit<'_>], name: &[u8]) -> bool {
     edits
         .iter()

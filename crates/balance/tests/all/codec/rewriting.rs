@@ -132,32 +132,26 @@ fn what_belongs_to_the_clients_connection_stays_there() {
 
 #[test]
 fn other_forms_and_versions_become_the_usual_one() {
-    for (text, sent) in [
-        (
-            "GET http://b.example:8/p?q HTTP/1.1\r\nAccept: */*\r\nHost: a\r\n\r\n",
-            "GET /p?q HTTP/1.1\r\nAccept: */*\r\nHost: b.example:8\r\n\r\n",
-        ),
-        (
-            "GET http://b?q HTTP/1.1\r\nHost: a\r\n\r\n",
-            "GET /?q HTTP/1.1\r\nHost: b\r\n\r\n",
-        ),
-        (
-            "OPTIONS http://b HTTP/1.1\r\nHost: a\r\n\r\n",
-            "OPTIONS * HTTP/1.1\r\nHost: b\r\n\r\n",
-        ),
-        (
-            "GET / HTTP/1.0\r\n\r\n",
-            "GET / HTTP/1.1\r\nHost: 10.1.1.100:8080\r\n\r\n",
-        ),
-        (
-            "GET http://b/ HTTP/1.0\r\n\r\n",
-            "GET / HTTP/1.1\r\nHost: b\r\n\r\n",
-        ),
-        (
-            "POST / HTTP/1.0\r\nHost: a\r\nConnection: Keep-Alive\r\nContent-Length: 3\r\n\r\nabc",
-            "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n",
-        ),
-    ] {
+    let table = r"
+GET http://b.example:8/p?q HTTP/1.1\r\nAccept: */*\r\nHost: a\r\n\r\n
+    GET /p?q HTTP/1.1\r\nAccept: */*\r\nHost: b.example:8\r\n\r\n
+GET http://b?q HTTP/1.1\r\nHost: a\r\n\r\n
+    GET /?q HTTP/1.1\r\nHost: b\r\n\r\n
+OPTIONS http://b HTTP/1.1\r\nHost: a\r\n\r\n
+    OPTIONS * HTTP/1.1\r\nHost: b\r\n\r\n
+GET / HTTP/1.0\r\n\r\n
+    GET / HTTP/1.1\r\nHost: 10.1.1.100:8080\r\n\r\n
+GET http://b/ HTTP/1.0\r\n\r\n
+    GET / HTTP/1.1\r\nHost: b\r\n\r\n
+POST / HTTP/1.0\r\nHost: a\r\nConnection: Keep-Alive\r\nContent-Length: 3\r\n\r\nabc
+    POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n";
+    let lines: Vec<_> = table
+        .lines()
+        .skip(1)
+        .map(|line| line.replace(r"\r\n", "\r\n"))
+        .collect();
+    for pair in lines.chunks(2) {
+        let (text, sent) = (pair[0].as_str(), pair[1].trim_start());
         assert_eq!(up(text, &UP).as_deref(), Some(sent), "{text}");
     }
 }
@@ -218,17 +212,10 @@ fn fields_are_added_appended_and_set() {
 #[test]
 fn an_edit_cannot_make_a_message_ambiguous() {
     use EditKind::*;
-    for name in [
-        "Content-Length",
-        "transfer-encoding",
-        "Connection",
-        "Upgrade",
-        "TE",
-        "Expect",
-        "Keep-Alive",
-        "Trailer",
-        "content_length",
-    ] {
+    for name in "Content-Length transfer-encoding Connection Upgrade TE Expect Keep-Alive Trailer \
+        content_length"
+        .split(' ')
+    {
         assert_eq!(Edit::new(Set, name, b"x"), Err(EditError::Fixed), "{name}");
     }
     assert_eq!(Edit::new(Add, "X: a\r\nY", b"x"), Err(EditError::Name));
@@ -508,41 +495,24 @@ fn hops_are_counted_for_options_and_trace() {
             _ => (head.is_at_last_hop(), String::from_utf8(out).unwrap()),
         }
     };
-    for (method, field, is_last, sent) in [
-        (
-            "OPTIONS",
-            "Max-Forwards: 10\r\n",
-            false,
-            "Max-Forwards: 9\r\n",
-        ),
-        (
-            "TRACE",
-            "max-forwards: 0001\r\n",
-            false,
-            "max-forwards: 0\r\n",
-        ),
-        ("TRACE", "Max-Forwards: 0\r\n", true, "Max-Forwards: 0\r\n"),
-        (
-            "TRACE",
-            "Max-Forwards: 9\r\nMax-Forwards: 0\r\n",
-            true,
-            "Max-Forwards: 0\r\nMax-Forwards: 0\r\n",
-        ),
-        (
-            "TRACE",
-            "Max-Forwards: 99999999999999999999\r\n",
-            false,
-            "Max-Forwards: 4294967294\r\n",
-        ),
-        (
-            "TRACE",
-            "Max-Forwards: -1\r\n",
-            false,
-            "Max-Forwards: -1\r\n",
-        ),
-        ("GET", "Max-Forwards: 0\r\n", false, "Max-Forwards: 0\r\n"),
-    ] {
+    let table = r"
+OPTIONS | Max-Forwards: 10\r\n | false | Max-Forwards: 9\r\n
+TRACE | max-forwards: 0001\r\n | false | max-forwards: 0\r\n
+TRACE | Max-Forwards: 0\r\n | true | Max-Forwards: 0\r\n
+TRACE | Max-Forwards: 9\r\nMax-Forwards: 0\r\n | true | Max-Forwards: 0\r\nMax-Forwards: 0\r\n
+TRACE | Max-Forwards: 99999999999999999999\r\n | false | Max-Forwards: 4294967294\r\n
+TRACE | Max-Forwards: -1\r\n | false | Max-Forwards: -1\r\n
+GET | Max-Forwards: 0\r\n | false | Max-Forwards: 0\r\n";
+    for row in table.lines().skip(1) {
+        let row = row.replace(r"\r\n", "\r\n");
+        let [method, field, is_last, sent] = row.split(" | ").collect::<Vec<_>>()[..] else {
+            panic!("{row}");
+        };
         let expected = format!("{method} / HTTP/1.1\r\nHost: a\r\n{sent}\r\n");
-        assert_eq!(up(method, field), (is_last, expected), "{method} {field}");
+        assert_eq!(
+            up(method, field),
+            (is_last == "true", expected),
+            "{method} {field}"
+        );
     }
 }

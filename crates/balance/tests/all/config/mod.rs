@@ -25,7 +25,6 @@ fn mistakes_of(error: ConfigError, file: &str) -> Vec<String> {
     shown
 }
 
-/// Asserts that one of the mistakes of a text says this.
 fn assert_said(found: &[String], says: &str, text: &str) {
     let is_said = found.iter().any(|one| one.contains(says));
     assert!(is_said, "{text}: {says}: {found:#?}");

@@ -356,22 +356,21 @@ prometheus = "127.0.0.1:1"\n[services.s]\nlisten = "127.0.0.1:1"\nbackends.a = "
 #[test]
 fn what_is_printed_says_every_default() {
     let text = write::toml(&good("listen = '127.0.0.1:0'\nupstreams = ['127.0.0.1:1']"));
-    for line in [
-        "threads = 1",
-        "connections_per_thread = 8192",
-        "# prometheus: nowhere",
-        "[services.balance]",
-        "dispatch = \"round-robin\"",
-        "reviving_interval = \"5s\"",
-        "# connections_max: no limit",
-        "[services.balance.timeouts]",
-        "connect = \"5s\"",
-        "[services.balance.backends.upstream1]",
-        "address = \"127.0.0.1:1\"",
-        "weight = 1",
-        "headers = []",
-        "initial_state = \"available\"",
-    ] {
+    let lines = r#"threads = 1
+connections_per_thread = 8192
+# prometheus: nowhere
+[services.balance]
+dispatch = "round-robin"
+reviving_interval = "5s"
+# connections_max: no limit
+[services.balance.timeouts]
+connect = "5s"
+[services.balance.backends.upstream1]
+address = "127.0.0.1:1"
+weight = 1
+headers = []
+initial_state = "available""#;
+    for line in lines.lines() {
         assert!(text.lines().any(|one| one == line), "{line}\n{text}");
     }
 }

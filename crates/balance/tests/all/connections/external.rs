@@ -137,13 +137,13 @@ fn a_program_that_hangs_holds_up_its_own_clients_for_a_while_only() {
 
 #[test]
 fn each_request_is_asked_for_unless_a_cookie_binds_it() {
-    use crate::support::http::{BackEnd, Peer, balancer_with, get};
+    use crate::support::http::{BackEnd, client_with, get};
     let backends = [BackEnd::named("zero"), BackEnd::named("one")];
     let addresses = backends.each_ref().map(|one| one.address);
     on_both(|io| {
         let file = place();
         std::fs::write(&file, "back1").unwrap();
-        let balancer = balancer_with(io, &addresses, |service| {
+        let (balancer, mut client) = client_with(io, &addresses, |service| {
             asks(service, &format!("cat {}", file.display()));
             service.backends[0].sticky_cookie = Some(StickyCookie {
                 name: "at".to_owned(),
@@ -151,7 +151,6 @@ fn each_request_is_asked_for_unless_a_cookie_binds_it() {
                 set: false,
             });
         });
-        let mut client = Peer::connect(balancer.address());
         assert_eq!(client.ask(get("/a")).text(), "one/a");
         std::fs::write(&file, "0").unwrap();
         assert_eq!(client.ask(get("/b")).text(), "zero/b");

@@ -5,19 +5,12 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::Ordering;
 
 use crate::support::{
-    BOTH, connect, dead, echo, in_own_process, read, serve_on, service, start, until,
+    BOTH, connect, dead, echo, in_own_process, memory, read, serve_on, service, start, until,
 };
 use balance::Balancer;
 
 fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
-}
-
-/// Memory of this process that is in use, bytes.
-fn resident() -> usize {
-    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
-    let pages: usize = statm.split(' ').nth(1).unwrap().parse().unwrap();
-    pages * 4096
 }
 
 fn active(balancer: &Balancer) -> u32 {
@@ -110,10 +103,10 @@ fn slow_readers(io: net::IoKind) {
     });
     let mut service = service(&[endless]);
     service.timeouts.connect = crate::support::LONG;
-    let before = resident();
+    let before = memory();
     let balancer = start(io, service);
     let state = balancer.shared();
-    let begins = resident().saturating_sub(before);
+    let begins = memory().saturating_sub(before);
     assert!(begins < 32 << 20, "{io}: {begins} bytes before any client");
     let readers: Vec<TcpStream> = (0..READERS)
         .map(|_| {
@@ -135,7 +128,7 @@ fn slow_readers(io: net::IoKind) {
         last = bytes();
         same >= 3
     });
-    let grown = resident().saturating_sub(before);
+    let grown = memory().saturating_sub(before);
     assert!(
         grown < READERS * EACH_MAX,
         "{io}: {grown} bytes for {READERS}"

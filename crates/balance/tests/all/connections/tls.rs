@@ -50,7 +50,6 @@ impl Certificates {
         self.folder.write(&format!("{name}.pem"), &both)
     }
 
-    /// A back end that has to show a certificate of this name.
     fn backend(&self, name: &str) -> BackendTls {
         BackendTls {
             name: Some(name.into()),

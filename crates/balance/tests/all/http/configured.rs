@@ -23,7 +23,7 @@ fn headers_are_added_appended_and_set_in_both_directions() {
     on_both(|io| {
         let back =
             BackEnd::saying("HTTP/1.1 200 OK\r\nServer: secret\r\nContent-Length: 2\r\n\r\nhi");
-        let balancer = balancer_with(io, &[back.address], |service| {
+        let (_balancer, mut client) = client_with(io, &[back.address], |service| {
             service.backends[0].header_edits = vec![
                 edit(Recipient::Server, EditKind::Append, "X-Forwarded-For", "%r"),
                 edit(Recipient::Server, EditKind::Add, "X-Via", "%s/%b"),
@@ -32,7 +32,6 @@ fn headers_are_added_appended_and_set_in_both_directions() {
                 edit(Recipient::Client, EditKind::Add, "X-Served-By", "%b"),
             ];
         });
-        let mut client = Peer::connect(balancer.address());
         for _ in 0..3 {
             let answer = client.ask(
                 "POST / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 10.0.0.1\r\nUser-Agent: me\r\nContent-Length: 4\r\n\r\nbody",
@@ -78,7 +77,7 @@ fn a_cookie_binds_a_client_to_its_back_end() {
     on_both(|io| {
         let backs = ["a", "b", "c"].map(BackEnd::named);
         let addresses: Vec<_> = backs.iter().map(|back| back.address).collect();
-        let balancer = balancer_with(io, &addresses, |service| {
+        let (balancer, mut client) = client_with(io, &addresses, |service| {
             for (number, backend) in service.backends.iter_mut().enumerate() {
                 backend.sticky_cookie = Some(StickyCookie {
                     name: "node".to_owned(),
@@ -87,7 +86,6 @@ fn a_cookie_binds_a_client_to_its_back_end() {
                 });
             }
         });
-        let mut client = Peer::connect(balancer.address());
         let first = client.ask(get("/"));
         let cookie = first.values("set-cookie")[0].to_owned();
         assert_eq!(cookie, "node=n0; Path=/; HttpOnly");
@@ -133,10 +131,9 @@ fn a_hash_of_a_request_sends_the_same_to_the_same() {
         for (key, request) in &keys {
             let backs = ["a", "b", "c"].map(BackEnd::named);
             let addresses: Vec<_> = backs.iter().map(|back| back.address).collect();
-            let balancer = balancer_with(io, &addresses, |service| {
+            let (_balancer, mut client) = client_with(io, &addresses, |service| {
                 service.dispatch = Dispatch::ConsistentHash { key: key.clone() };
             });
-            let mut client = Peer::connect(balancer.address());
             let mut whose = |n| client.ask(request(n)).text()[..1].to_owned();
             let first: Vec<String> = (0..30).map(&mut whose).collect();
             let again: Vec<String> = (0..30).map(&mut whose).collect();
@@ -191,12 +188,11 @@ fn with_inspection_off_only_the_first_message_is_looked_at() {
 fn with_inspection_off_a_client_is_still_sent_past_dead_back_ends() {
     on_both(|io| {
         let back = BackEnd::named("a");
-        let balancer = balancer_with(io, &[dead(), back.address], |service| {
+        let (_balancer, mut client) = client_with(io, &[dead(), back.address], |service| {
             service.kind = ServiceKind::Http {
                 inspect: Inspect::FirstMessage,
             };
         });
-        let mut client = Peer::connect(balancer.address());
         client.say(format!("{}{}", get("/1"), get("/2")));
         assert_eq!(client.answer().unwrap().text(), "a/1");
         assert_eq!(client.answer().unwrap().text(), "a/2");
@@ -216,11 +212,10 @@ fn a_proxy_header_names_the_client_on_a_connection_of_its_own() {
             peer.say(ok("hi"));
             let _ = peer.rest();
         });
-        let balancer = balancer_with(io, &[back.address], |service| {
+        let (_balancer, mut client) = client_with(io, &[back.address], |service| {
             service.proxy_protocol_in = true;
             service.backends[0].proxy_protocol_out = Some(ProxyVersion::V1);
         });
-        let mut client = Peer::connect(balancer.address());
         client.say("PROXY TCP4 192.0.2.7 192.0.2.8 1000 80\r\n");
         for _ in 0..2 {
             assert_eq!(client.ask(get("/")).text(), "hi");

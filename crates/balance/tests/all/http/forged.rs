@@ -51,8 +51,8 @@ fn a_field_that_the_configuration_sets_comes_once_however_it_is_spelt() {
     on_both(|io| {
         for how in [EditKind::Set, EditKind::Append, EditKind::Add] {
             let back = BackEnd::named("a");
-            let balancer = balancer_with(io, &[back.address], |service| edits(service, how));
-            let mut client = Peer::connect(balancer.address());
+            let (_balancer, mut client) =
+                client_with(io, &[back.address], |service| edits(service, how));
             let forged = "X_Forwarded_For: 10.0.0.1\r\nx-forwarded_for: 10.0.0.2\r\n\
                           X.Forwarded.For: 10.0.0.3\r\nX-Forwarded-Fox: 4\r\n";
             client.ask(format!("GET / HTTP/1.1\r\nHost: a\r\n{forged}\r\n"));
@@ -123,14 +123,13 @@ fn only_proxies_that_were_named_forward_for_others() {
         for (proxies, forwarded) in [(None, true), (Some("127/8"), true), (Some("10/8"), false)] {
             for edited in [false, true] {
                 let back = BackEnd::named("a");
-                let balancer = balancer_with(io, &[back.address], |service| {
+                let (_balancer, mut client) = client_with(io, &[back.address], |service| {
                     service.trusted_proxies =
                         proxies.iter().map(|one| one.parse().unwrap()).collect();
                     if edited {
                         edits(service, EditKind::Append);
                     }
                 });
-                let mut client = Peer::connect(balancer.address());
                 client.ask(format!("GET / HTTP/1.1\r\nHost: a\r\n{FIELDS}\r\n"));
                 let request = back.requests()[0].clone();
                 let told = request.values("x-forwarded-for");

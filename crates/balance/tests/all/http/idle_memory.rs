@@ -1,14 +1,7 @@
 //! What clients hold while they wait.
 
 use crate::support::http::*;
-use crate::support::in_own_process;
-
-/// Memory that this process holds, bytes.
-fn memory() -> usize {
-    let text = std::fs::read_to_string("/proc/self/statm").unwrap();
-    let pages: usize = text.split(' ').nth(1).unwrap().parse().unwrap();
-    pages * 4096
-}
+use crate::support::{in_own_process, memory};
 
 #[test]
 fn clients_that_wait_hold_little() {

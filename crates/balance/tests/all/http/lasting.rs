@@ -10,7 +10,7 @@ use balance::config::model::{HttpVersion, HttpVersions, Service};
 use balance::health::{HealthEvent, State};
 use net::IoKind;
 
-use crate::support::http::{BackEnd, LONG, Peer, balancer_with, get};
+use crate::support::http::{BackEnd, LONG, Peer, balancer_with, client_with, get};
 use crate::support::{active_now, clients_now, on_both, until};
 use testing::http2::back_end::{BackEnd as BackEnd2, Got};
 use testing::http2::client::{Client, GET};
@@ -122,8 +122,7 @@ fn websocket(
         peer.say(bytes);
         let _ = peer.rest();
     });
-    let balancer = balancer_with(io, &[back.address], change);
-    let mut client = Peer::connect(balancer.address());
+    let (balancer, mut client) = client_with(io, &[back.address], change);
     client.say(
         "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
          Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n",
@@ -181,10 +180,9 @@ fn a_client_that_is_not_read_from_gets_its_close_frame_too() {
             // It reads nothing more.
             let _ = waits.lock().unwrap().recv();
         });
-        let balancer = balancer_with(io, &[back.address], |service| {
+        let (balancer, mut client) = client_with(io, &[back.address], |service| {
             service.drain = Duration::from_millis(300);
         });
-        let mut client = Peer::connect(balancer.address());
         client.say(
             "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
              Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n",
@@ -246,10 +244,9 @@ fn a_silent_stream_is_truncated_and_counted() {
         let back = BackEnd::saying_once(
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
         );
-        let balancer = balancer_with(io, &[back.address], |service| {
+        let (balancer, mut client) = client_with(io, &[back.address], |service| {
             service.timeouts.upstream_answer = Duration::from_millis(300);
         });
-        let mut client = Peer::connect(balancer.address());
         client.say(get("/"));
         client.head().unwrap();
         let (rest, is_orderly) = client.rest();
@@ -268,10 +265,9 @@ fn silence_while_the_client_still_sends_is_not_the_back_ends_failure() {
                 peer.say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
                 let _ = peer.rest();
             });
-            let balancer = balancer_with(io, &[back.address], |service| {
+            let (balancer, mut client) = client_with(io, &[back.address], |service| {
                 service.timeouts.upstream_answer = Duration::from_millis(300);
             });
-            let mut client = Peer::connect(balancer.address());
             client.say(format!(
                 "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\nhalf"
             ));

@@ -30,10 +30,9 @@ fn a_head_that_does_not_come_is_waited_for_only_so_long() {
 fn a_head_that_comes_drop_by_drop_is_no_excuse() {
     on_both(|io| {
         let back = BackEnd::named("a");
-        let balancer = balancer_with(io, &[back.address], |service| {
+        let (_balancer, mut slow) = client_with(io, &[back.address], |service| {
             service.timeouts.client_header = Duration::from_millis(400);
         });
-        let mut slow = Peer::connect(balancer.address());
         slow.say("GET / HTTP/1.1\r\nX: ");
         let end = Instant::now() + Duration::from_millis(700);
         while Instant::now() < end {
@@ -48,11 +47,10 @@ fn a_head_that_comes_drop_by_drop_is_no_excuse() {
 fn a_client_between_requests_is_kept_as_long_as_configured() {
     on_both(|io| {
         let back = BackEnd::named("a");
-        let balancer = balancer_with(io, &[back.address], |service| {
+        let (_balancer, mut client) = client_with(io, &[back.address], |service| {
             service.timeouts.client_header = Duration::from_millis(100);
             service.timeouts.client_idle = Duration::from_millis(600);
         });
-        let mut client = Peer::connect(balancer.address());
         client.ask(get("/"));
         let began = Instant::now();
         assert_eq!(client.rest(), (Vec::new(), true));
@@ -70,10 +68,9 @@ fn a_body_that_does_not_come_ends_the_request() {
         let back = BackEnd::new(|peer, _, _| {
             let _ = peer.rest();
         });
-        let balancer = balancer_with(io, &[back.address], |service| {
+        let (balancer, mut client) = client_with(io, &[back.address], |service| {
             service.timeouts.upstream_answer = Duration::from_millis(300);
         });
-        let mut client = Peer::connect(balancer.address());
         let answer = client.ask("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf");
         assert_eq!(answer.status(), 408);
         let shared = balancer.shared();
@@ -92,30 +89,13 @@ fn a_client_that_takes_nothing_is_reset_in_time() {
                 peer.say(&piece);
             }
         });
-        let balancer = balancer_with(io, &[back.address], |service| {
+        let (balancer, mut client) = client_with(io, &[back.address], |service| {
             service.timeouts.write_stall = Duration::from_millis(300);
         });
-        let mut client = Peer::connect(balancer.address());
         client.say(get("/"));
         client.head().unwrap();
         until("it is let go", || clients_now(&balancer) == 0);
         assert!(!client.rest().1, "it must not look whole");
-    });
-}
-
-#[test]
-fn a_client_that_goes_away_in_mid_answer_frees_its_place() {
-    on_both(|io| {
-        let back = BackEnd::mute();
-        let balancer = balancer(io, &[back.address]);
-        for turn in 1..=5 {
-            let mut client = Peer::connect(balancer.address());
-            client.say("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf");
-            until("it is connected", || back.connections() == turn);
-        }
-        until("all places are free", || {
-            clients_now(&balancer) == 0 && active_now(&balancer, 0) == 0
-        });
     });
 }
 

@@ -233,10 +233,8 @@ fn a_client_that_says_close_is_closed() {
 fn a_client_that_ends_its_side_gets_its_answers_where_half_closing_is_allowed() {
     on_both(|io| {
         let back = BackEnd::slow(Duration::from_millis(30), "late");
-        let balancer = balancer_with(io, &[back.address], |service| {
-            service.half_close = true;
-        });
-        let mut client = Peer::connect(balancer.address());
+        let (_balancer, mut client) =
+            client_with(io, &[back.address], |service| service.half_close = true);
         client.say(format!("{}{}", get("/1"), get("/2")));
         client.end();
         for _ in 0..2 {

@@ -21,8 +21,7 @@ fn one_at_a_time(service: &mut Service) {
 fn a_client_that_has_closed_leaves_its_place_and_the_queue() {
     on_both(|io| {
         let back = BackEnd::mute();
-        let balancer = balancer_with(io, &[back.address], one_at_a_time);
-        let mut first = Peer::connect(balancer.address());
+        let (balancer, mut first) = client_with(io, &[back.address], one_at_a_time);
         first.say(get("/"));
         until("the place is taken", || back.requests().len() == 1);
         let mut waiting = Peer::connect(balancer.address());
@@ -173,10 +172,9 @@ fn a_slow_client_keeps_its_place() {
         }
     });
     on_both(|io| {
-        let balancer = balancer_with(io, &[back.address], |service| {
+        let (balancer, mut slow) = client_with(io, &[back.address], |service| {
             service.connections_max = Some(1);
         });
-        let mut slow = Peer::connect(balancer.address());
         slow.say(get("/"));
         let (begun, mut got) = (Instant::now(), 0);
         let mut new = Vec::new();
@@ -294,13 +292,11 @@ fn a_request_that_no_back_end_survives_is_not_shown_to_all() {
     on_both(|io| {
         let backs: Vec<BackEnd> = (0..6).map(|_| BackEnd::silent()).collect();
         let addresses: Vec<_> = backs.iter().map(|back| back.address).collect();
-        let balancer = balancer_with(io, &addresses, |_| {});
-        let mut client = Peer::connect(balancer.address());
+        let (_balancer, mut client) = client_with(io, &addresses, |_| {});
         assert_eq!(client.ask(get("/")).status(), 502);
         let asked: usize = backs.iter().map(|back| back.requests().len()).sum();
         assert_eq!(asked, 3, "{io}: it is sent again twice");
-        let balancer = balancer_with(io, &addresses, |service| service.resends = 0);
-        let mut client = Peer::connect(balancer.address());
+        let (_balancer, mut client) = client_with(io, &addresses, |service| service.resends = 0);
         assert_eq!(client.ask(get("/")).status(), 502);
         let now: usize = backs.iter().map(|back| back.requests().len()).sum();
         assert_eq!(now - asked, 1, "{io}: it is not sent again");

@@ -11,7 +11,7 @@ use net::h2::settings;
 use testing::http2::client::{Client, GET, with};
 
 use crate::support::http::balancer_with;
-use crate::support::{clients_now, in_own_process, until};
+use crate::support::{clients_now, in_own_process, memory, until};
 
 /// The most that one may make the balancer hold: what `docs/src/reference/balance-http.md` says, and
 /// 64 KiB for the rest of its state.
@@ -20,13 +20,6 @@ const EACH_MAX: usize = (384 + 64) * 1024;
 const KEPT: usize = 128 * 32 * 1024;
 /// Memory is back to this after a burst.
 const WITHIN: Duration = Duration::from_secs(10);
-
-/// Memory that this process holds, bytes.
-fn memory() -> usize {
-    let text = std::fs::read_to_string("/proc/self/statm").unwrap();
-    let pages: usize = text.split(' ').nth(1).unwrap().parse().unwrap();
-    pages * 4096
-}
 
 /// A back end, on one thread and with hardly any memory: it answers the first bytes of each connection
 /// with a response without end, or reads nothing at all.

@@ -9,7 +9,7 @@ use balance::config::model::Check;
 use net::h2::{ErrorCode, frame};
 
 use crate::http2::back_ends::{clear, clear_and_peer, two};
-use crate::support::http::{Peer, balancer_with, get};
+use crate::support::http::{Peer, balancer_with, client_with, get};
 use crate::support::{active_now, on_both, until};
 use testing::http2::back_end::{BackEnd, Got, Link, value};
 use testing::http2::client::{Client, GET, with};
@@ -333,11 +333,11 @@ fn floods_of_a_back_end_end_its_connection_and_no_other() {
                 }
             });
             let good = BackEnd::named("good");
-            let balancer = balancer_with(io, &[attacker.address, good.address], |service| {
-                two(service);
-                service.timeouts.upstream_answer = Duration::from_secs(5);
-            });
-            let mut peer = Peer::connect(balancer.address());
+            let (balancer, mut peer) =
+                client_with(io, &[attacker.address, good.address], |service| {
+                    two(service);
+                    service.timeouts.upstream_answer = Duration::from_secs(5);
+                });
             let mut other = Peer::connect(balancer.address());
             // The first of two goes to the attacker. It is not sent again.
             peer.say(post("/"));
@@ -369,11 +369,10 @@ fn a_back_end_of_another_protocol_cannot_be_reached() {
             std::thread::sleep(Duration::from_secs(20));
             drop(stream);
         });
-        let balancer = balancer_with(io, &[silent], |service| {
+        let (_balancer, mut peer) = client_with(io, &[silent], |service| {
             two(service);
             service.timeouts.connect = Duration::from_millis(300);
         });
-        let mut peer = Peer::connect(balancer.address());
         assert_eq!(peer.ask(get("/")).status(), 503);
     });
 }

@@ -11,7 +11,7 @@ use net::IoKind;
 use net::h2::settings;
 
 use crate::http2::clients::both;
-use crate::support::http::{self, Peer, balancer_with, get};
+use crate::support::http::{self, Peer, balancer_with, client_with, get};
 use crate::support::{active_now, on_both, queued_now, until};
 use testing::http2::back_end::{BackEnd, Got, value};
 use testing::http2::client::{Client, GET, with};
@@ -382,11 +382,10 @@ fn the_limit_of_a_back_end_counts_requests() {
 fn back_ends_of_both_versions_serve_one_service() {
     on_both(|io| {
         let (new, old) = (BackEnd::named("new"), http::BackEnd::named("old"));
-        let balancer = balancer_with(io, &[new.address, old.address], |service| {
+        let (_balancer, mut peer) = client_with(io, &[new.address, old.address], |service| {
             both(service);
             service.backends[0].http = HttpVersion::Two;
         });
-        let mut peer = Peer::connect(balancer.address());
         let mut bodies: Vec<_> = (0..4)
             .map(|_| peer.ask(get("/")).text().to_owned())
             .collect();

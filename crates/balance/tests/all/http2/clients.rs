@@ -8,7 +8,7 @@ use balance::config::model::{HttpVersions, Service};
 use net::IoKind;
 use net::h2::{ErrorCode, frame, settings};
 
-use crate::support::http::{BackEnd, Peer, balancer_with, get, ok};
+use crate::support::http::{BackEnd, Peer, balancer_with, client_with, get, ok};
 use crate::support::{active_now, clients_now, on_both, until};
 use testing::http2::client::{Client, GET, with};
 
@@ -79,8 +79,7 @@ fn the_same_port_speaks_both_versions() {
         }
         assert_eq!(client.response(1).body, b"one/");
         // Where it is not offered, it is refused as before.
-        let only_1 = balancer_with(io, &[back.address], |_| {});
-        let mut peer = Peer::connect(only_1.address());
+        let (_only_1, mut peer) = client_with(io, &[back.address], |_| {});
         peer.say("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
         assert!(peer.answer().unwrap().status() >= 400);
     });

@@ -29,7 +29,6 @@ enum Got {
     Cut,
 }
 
-/// Reads one answer.
 fn read_answer(peer: &mut Peer, is_head: bool) -> Got {
     let mut parser = ResponseParser::new(is_head);
     let mut content = Vec::new();

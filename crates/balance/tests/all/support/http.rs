@@ -360,7 +360,16 @@ pub fn balancer(io: IoKind, back_ends: &[SocketAddr]) -> Balancer {
 
 /// The same, and a client of it.
 pub fn balancer_and_client(io: IoKind, back_ends: &[SocketAddr]) -> (Balancer, Peer) {
-    let balancer = balancer(io, back_ends);
+    client_with(io, back_ends, |_| {})
+}
+
+/// As [`balancer_with`], and a client of it.
+pub fn client_with(
+    io: IoKind,
+    back_ends: &[SocketAddr],
+    change: impl FnOnce(&mut Service),
+) -> (Balancer, Peer) {
+    let balancer = balancer_with(io, back_ends, change);
     let client = Peer::connect(balancer.address());
     (balancer, client)
 }

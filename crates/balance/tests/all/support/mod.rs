@@ -45,6 +45,13 @@ pub fn on_both(test: impl Fn(IoKind) + Sync) {
     });
 }
 
+/// Memory that this process holds, bytes.
+pub fn memory() -> usize {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: usize = text.split(' ').nth(1).unwrap().parse().unwrap();
+    pages * 4096
+}
+
 /// Runs a test, given by its path, in a process of its own, as it measures the whole process.
 pub fn in_own_process(path: &str, test: impl FnOnce()) {
     const MARK: &str = "BALANCE_TEST_IN_OWN_PROCESS";

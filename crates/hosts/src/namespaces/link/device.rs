@@ -41,7 +41,7 @@ impl Link {
         let mut descriptors: Vec<_> = devices.iter().map(File::as_raw_fd).collect();
         descriptors.push(wake_reader.as_raw_fd());
         let mut thread = Thread {
-            waiter: Waiter::new(&descriptors)?,
+            waiter: Waiter::new(&descriptors),
             router: Router::new(hosts, seed),
             devices,
             wake: wake_reader,

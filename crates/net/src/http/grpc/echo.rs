@@ -7,9 +7,7 @@ use super::protobuf::{Field, fields, number, varint};
 pub const PROTO: &str = include_str!("echo.proto");
 /// `PROTO`, compiled: an encoded `google.protobuf.FileDescriptorProto`.
 pub const FILE_DESCRIPTOR: &[u8] = include_bytes!("echo.bin");
-/// The file's name in it.
 pub const FILE_NAME: &str = "weigh/v1/echo.proto";
-/// The service.
 pub const SERVICE: &str = "weigh.v1.Echo";
 
 /// What `Paced` is asked for. Fields that are missing are 0.
@@ -46,7 +44,6 @@ impl PacedRequest {
         Some(request)
     }
 
-    /// Appends it.
     pub fn encode(&self, out: &mut Vec<u8>) {
         number(1, self.messages, out);
         number(2, self.every_us, out);
@@ -66,7 +63,6 @@ impl Collected {
         Some(collected)
     }
 
-    /// Appends it.
     pub fn encode(&self, out: &mut Vec<u8>) {
         number(1, self.messages, out);
         number(2, self.bytes, out);

@@ -9,13 +9,10 @@ pub const MESSAGE_BYTES_MAX: u32 = 64 << 20;
 /// Why bytes are no messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GrpcError {
-    /// The first byte of a prefix is neither 0 nor 1.
     #[error("a message with the compressed flag {0}, which is neither 0 nor 1")]
     Flag(u8),
-    /// Compression is never offered, so the other side may not use it.
     #[error("a compressed message, although no compression was agreed on")]
     Compressed,
-    /// Longer than the reader accepts.
     #[error("a message of {length} bytes; at most {most} are read")]
     TooLong {
         /// As its prefix says.
@@ -23,7 +20,6 @@ pub enum GrpcError {
         /// What the reader accepts.
         most: u32,
     },
-    /// The stream ended inside a message or its prefix.
     #[error("the end of the stream {missing} bytes before that of a message or its prefix")]
     Cut {
         /// Bytes that are missing.

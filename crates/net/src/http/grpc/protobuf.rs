@@ -1,7 +1,6 @@
 //! The encoding of Protocol Buffers: fields with their numbers
 //! (<https://protobuf.dev/programming-guides/encoding/>).
 
-/// The value of a field.
 pub(super) enum Field<'a> {
     Varint(u64),
     Bytes(&'a [u8]),
@@ -54,7 +53,6 @@ pub(super) fn number(field: u8, value: u64, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a number as a varint.
 pub(super) fn varint(mut value: u64, out: &mut Vec<u8>) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);

@@ -8,7 +8,6 @@ pub const SERVICES: [&str; 2] = [
     "grpc.reflection.v1.ServerReflection",
     "grpc.reflection.v1alpha.ServerReflection",
 ];
-/// Its only method.
 pub const METHOD: &str = "ServerReflectionInfo";
 
 /// A `ServerReflectionRequest`.
@@ -23,11 +22,9 @@ pub struct Request {
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Question {
-    /// The file with this name.
     File(String),
     /// The file that defines this symbol.
     Symbol(String),
-    /// The names of all services.
     Services,
 }
 
@@ -42,12 +39,10 @@ pub struct Response {
     pub answer: Option<Answer>,
 }
 
-/// What is answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// Files: each an encoded `google.protobuf.FileDescriptorProto`.
     Files(Vec<Vec<u8>>),
-    /// The names of the services.
     Services(Vec<String>),
     /// None of them.
     Error {

@@ -49,7 +49,6 @@ impl<F: FnMut(&[u8])> BodySink for F {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageBody(Body);
 
-/// What is missing of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Body {
     Nothing,
@@ -69,7 +68,6 @@ impl MessageBody {
         })
     }
 
-    /// Whether it is complete.
     pub fn is_complete(&self) -> bool {
         self.0 == Body::Nothing
     }
@@ -149,7 +147,6 @@ enum Chunk {
     Trailer {
         bytes: u16,
     },
-    /// Inside a trailer line.
     TrailerLine {
         bytes: u16,
     },

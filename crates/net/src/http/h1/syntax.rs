@@ -6,7 +6,6 @@ pub fn is_token_byte(byte: u8) -> bool {
     TOKEN[byte as usize]
 }
 
-/// Whether it is a token.
 pub fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|byte| is_token_byte(*byte))
 }

@@ -14,9 +14,7 @@ pub enum ErrorCode {
     FlowControlError,
     /// SETTINGS were not acknowledged in time.
     SettingsTimeout,
-    /// A frame for a stream that is closed.
     StreamClosed,
-    /// A frame of a wrong size.
     FrameSizeError,
     /// The stream was refused before anything was done for it.
     RefusedStream,
@@ -35,47 +33,32 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
-    const ALL: [ErrorCode; 14] = [
-        ErrorCode::NoError,
-        ErrorCode::ProtocolError,
-        ErrorCode::InternalError,
-        ErrorCode::FlowControlError,
-        ErrorCode::SettingsTimeout,
-        ErrorCode::StreamClosed,
-        ErrorCode::FrameSizeError,
-        ErrorCode::RefusedStream,
-        ErrorCode::Cancel,
-        ErrorCode::CompressionError,
-        ErrorCode::ConnectError,
-        ErrorCode::EnhanceYourCalm,
-        ErrorCode::InadequateSecurity,
-        ErrorCode::Http11Required,
+    const ALL: [(ErrorCode, &'static str); 14] = [
+        (ErrorCode::NoError, "NO_ERROR"),
+        (ErrorCode::ProtocolError, "PROTOCOL_ERROR"),
+        (ErrorCode::InternalError, "INTERNAL_ERROR"),
+        (ErrorCode::FlowControlError, "FLOW_CONTROL_ERROR"),
+        (ErrorCode::SettingsTimeout, "SETTINGS_TIMEOUT"),
+        (ErrorCode::StreamClosed, "STREAM_CLOSED"),
+        (ErrorCode::FrameSizeError, "FRAME_SIZE_ERROR"),
+        (ErrorCode::RefusedStream, "REFUSED_STREAM"),
+        (ErrorCode::Cancel, "CANCEL"),
+        (ErrorCode::CompressionError, "COMPRESSION_ERROR"),
+        (ErrorCode::ConnectError, "CONNECT_ERROR"),
+        (ErrorCode::EnhanceYourCalm, "ENHANCE_YOUR_CALM"),
+        (ErrorCode::InadequateSecurity, "INADEQUATE_SECURITY"),
+        (ErrorCode::Http11Required, "HTTP_1_1_REQUIRED"),
     ];
 
     /// The code of this number; `None` for one that RFC 9113 does not define.
     pub fn of(number: u32) -> Option<Self> {
         let index = usize::try_from(number).ok()?;
-        Self::ALL.get(index).copied()
+        Self::ALL.get(index).map(|(code, _)| *code)
     }
 
     /// Its name in RFC 9113.
     pub fn name(self) -> &'static str {
-        match self {
-            ErrorCode::NoError => "NO_ERROR",
-            ErrorCode::ProtocolError => "PROTOCOL_ERROR",
-            ErrorCode::InternalError => "INTERNAL_ERROR",
-            ErrorCode::FlowControlError => "FLOW_CONTROL_ERROR",
-            ErrorCode::SettingsTimeout => "SETTINGS_TIMEOUT",
-            ErrorCode::StreamClosed => "STREAM_CLOSED",
-            ErrorCode::FrameSizeError => "FRAME_SIZE_ERROR",
-            ErrorCode::RefusedStream => "REFUSED_STREAM",
-            ErrorCode::Cancel => "CANCEL",
-            ErrorCode::CompressionError => "COMPRESSION_ERROR",
-            ErrorCode::ConnectError => "CONNECT_ERROR",
-            ErrorCode::EnhanceYourCalm => "ENHANCE_YOUR_CALM",
-            ErrorCode::InadequateSecurity => "INADEQUATE_SECURITY",
-            ErrorCode::Http11Required => "HTTP_1_1_REQUIRED",
-        }
+        Self::ALL[self as usize].1
     }
 }
 

@@ -23,10 +23,12 @@ const TOO_SHORT: H2Error = H2Error::size("a frame too short for its fields");
 enum Next {
     /// The preface, of which so many bytes have arrived.
     Preface(usize),
-    /// A frame header.
     Head,
     /// The first bytes of a payload, which are collected until all needed ones have arrived.
-    Payload { head: Head, needed: usize },
+    Payload {
+        head: Head,
+        needed: usize,
+    },
     /// The length of a DATA frame's padding.
     PadLength(Head),
     /// Content of a DATA frame, at least a byte.

@@ -85,7 +85,6 @@ pub struct H3Error {
 }
 
 impl H3Error {
-    /// An error with this code.
     pub const fn new(code: ErrorCode, what: &'static str) -> Self {
         H3Error { code, what }
     }

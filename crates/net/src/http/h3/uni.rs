@@ -19,8 +19,10 @@ pub enum Side {
 pub enum UniEvent {
     /// The stream's type, one of [`stream`].
     Kind(u64),
-    /// A setting of the peer.
-    Setting { id: u64, value: u64 },
+    Setting {
+        id: u64,
+        value: u64,
+    },
     /// All settings have arrived.
     Settled,
     /// Requests from this stream on are not processed; read by a server: pushes from this ID on.

@@ -10,7 +10,6 @@ use crate::http::list;
 /// The version of the protocol (RFC 6455 4.1).
 pub const VERSION: &str = "13";
 
-/// The only extension that is known.
 const EXTENSION: &str = "permessage-deflate";
 
 /// Why a handshake fails.

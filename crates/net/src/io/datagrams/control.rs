@@ -20,7 +20,6 @@ impl Messages {
         self.push(libc::SOL_UDP, libc::UDP_SEGMENT, bytes);
     }
 
-    /// Adds the address to send from.
     pub(super) fn source(&mut self, source: IpAddr) {
         match source {
             IpAddr::V4(ip) => {
@@ -75,7 +74,6 @@ impl Messages {
 pub(super) struct Said {
     /// The size of each datagram, if several were joined.
     pub(super) segment: Option<usize>,
-    /// The address that they were sent to.
     pub(super) to: Option<IpAddr>,
     /// ns of CLOCK_MONOTONIC; 0 if unknown.
     pub(super) arrived_ns: u64,

@@ -2,7 +2,9 @@
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use super::{Epoll, LISTENER};
+use rustix::net::sockopt;
+
+use super::{Epoll, LISTENER, STREAM_FLAGS};
 use crate::io::accepting;
 use crate::io::stamps;
 use crate::io::{ConnId, ENDED_BEFORE, Event, Io, SLOTS_FULL};
@@ -11,26 +13,14 @@ use crate::os;
 impl Epoll {
     fn connected(&mut self, conn: ConnId) {
         let Some(slot) = self.slot(conn) else { return };
-        let Some(fd) = slot.socket.as_ref().map(|s| s.as_raw_fd()) else {
-            return;
+        let Some(socket) = &slot.socket else { return };
+        let errno = match sockopt::socket_error(socket) {
+            Ok(Ok(())) => None,
+            Ok(Err(errno)) => Some(errno.raw_os_error()),
+            Err(_) => Some(libc::EIO),
         };
-        let mut errno: i32 = 0;
-        let mut len = std::mem::size_of::<i32>() as libc::socklen_t;
-        // SAFETY: both pointers are valid places of the size given.
-        let got = unsafe {
-            libc::getsockopt(
-                fd,
-                libc::SOL_SOCKET,
-                libc::SO_ERROR,
-                (&raw mut errno).cast(),
-                &mut len,
-            )
-        };
-        if got < 0 {
-            errno = libc::EIO;
-        }
         slot.connecting = false;
-        if errno != 0 {
+        if let Some(errno) = errno {
             slot.failed = true;
             self.events.push_back(Event::ConnectFailed { conn, errno });
             return;
@@ -166,14 +156,13 @@ impl Epoll {
                 return first.then_some(Event::AcceptFailed { errno });
             }
         };
-        let fd = socket.as_raw_fd();
         self.pausing.accepted();
         self.to_accept.push_front(listener);
         let Some(index) = self.free_accepted.pop() else {
             return Some(Event::AcceptFailed { errno: SLOTS_FULL });
         };
         let conn = self.occupy(index, socket, false);
-        match self.register(fd, conn) {
+        match self.register(conn, STREAM_FLAGS) {
             Ok(()) => Some(Event::Accepted {
                 conn,
                 listener: listener as u32,

@@ -14,7 +14,6 @@ pub(super) enum Outgoing {
     Lent(Buf, usize),
 }
 
-/// The result of an attempt to send.
 pub(super) enum SendResult {
     All,
     Part(usize),

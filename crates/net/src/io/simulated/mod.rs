@@ -62,7 +62,6 @@ pub struct Network {
     options: IoOptions,
     /// All connections that ever existed. The generation of a connection is its index here.
     connections: Vec<SimConnection>,
-    /// The connection in each slot.
     slots: Vec<Option<usize>>,
     buffers: Vec<Option<Vec<u8>>>,
     payloads: Vec<Arc<[u8]>>,

@@ -88,7 +88,6 @@ impl Uring {
         })
     }
 
-    /// An accept has ended with an error.
     fn accept_failed(&mut self, listener: usize, errno: i32) -> Option<Event> {
         if listener >= self.listeners.len() {
             return None;

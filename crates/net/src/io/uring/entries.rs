@@ -5,12 +5,10 @@ use io_uring::{opcode, squeue};
 
 pub(super) const SEND_FLAGS: i32 = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
 
-/// A connection's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum File {
     /// In the ring's own table.
     Fixed(u32),
-    /// A descriptor of the process.
     Descriptor(i32),
 }
 
@@ -55,7 +53,6 @@ impl File {
             .build())
     }
 
-    /// Receives once.
     pub(super) fn receive_one(self, group: u16) -> squeue::Entry {
         on!(self, |file| opcode::Recv::new(
             file,

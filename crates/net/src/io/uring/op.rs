@@ -12,7 +12,6 @@ pub(super) enum Op {
     QuietSend = 5,
     /// A send of the queue's front.
     Send = 6,
-    /// The send of a connect chain.
     ChainSend = 7,
     Shutdown = 8,
     Close = 9,

@@ -63,7 +63,6 @@ impl Uring {
         }
     }
 
-    /// Sends the front of the queue.
     pub(super) fn send_front(&mut self, conn: ConnId) {
         let index = conn.index as usize;
         let (pointer, len) = match self.slots[index].sends.front() {

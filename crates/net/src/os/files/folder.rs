@@ -183,9 +183,6 @@ impl Folder {
 }
 
 /// Removes a folder with all that is in it, without following symbolic links in it.
-///
-/// # Errors
-/// As [`Folder::remove`].
 pub fn remove_all(path: &Path) -> io::Result<()> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());

@@ -20,7 +20,6 @@ pub fn encode(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     }
 }
 
-/// A block of these fields.
 pub fn block(fields: &[(&str, &str)]) -> Vec<u8> {
     let mut out = Vec::new();
     for (name, value) in fields {

@@ -31,7 +31,6 @@ const LENGTH_MAX: usize = 30;
 /// The codes of one length.
 #[derive(Clone, Copy)]
 struct Group {
-    /// The first code.
     first: u32,
     /// The code behind the last; end-of-string is not counted.
     end: u32,
@@ -42,7 +41,6 @@ struct Group {
 struct Tables {
     /// By the next 8 bits: the symbol and the length of its code, which is 0 when it is longer.
     short: [(u8, u8); 256],
-    /// By length.
     groups: [Group; LENGTH_MAX + 1],
     /// In the order of their codes.
     symbols: [u8; 256],

@@ -3,7 +3,6 @@
 /// Number of its entries; the first has index 1.
 pub(super) const LEN: usize = 61;
 
-/// Longest name.
 const NAME_MAX: usize = 27;
 
 /// The static table; index 1 is at 0.
@@ -114,7 +113,6 @@ pub(super) enum Found {
     Nothing,
 }
 
-/// Finds a field.
 pub(super) fn find(name: &[u8], value: &[u8]) -> Found {
     if name.len() > NAME_MAX {
         return Found::Nothing;

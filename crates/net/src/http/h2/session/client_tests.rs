@@ -1,3 +1,4 @@
+use super::tests::{data, head};
 use super::*;
 use crate::http::h2::hpack::block;
 use crate::http::h2::{Event, PREFACE};
@@ -22,18 +23,6 @@ fn open(values: &[(u16, u32)]) -> Session {
 fn get(session: &mut Session) -> u32 {
     let head = block(&[(":method", "GET"), (":scheme", "http"), (":path", "/")]);
     session.open(&head, true).unwrap()
-}
-
-fn head(stream: u32, fields: &[(&str, &str)], end: bool) -> Vec<u8> {
-    let mut out = Vec::new();
-    frame::headers(&mut out, stream, &block(fields), end, 16_384);
-    out
-}
-
-fn data(stream: u32, bytes: &[u8], end: bool) -> Vec<u8> {
-    let mut out = Vec::new();
-    frame::data(&mut out, stream, bytes, end);
-    out
 }
 
 /// Feeds a session. Returns a word for each [`Incoming`], and the error.

@@ -72,7 +72,6 @@ pub enum Incoming<'a> {
         bytes: &'a [u8],
         /// Bytes of content and padding, to be given back by [`Session::release`].
         flow: u32,
-        /// Whether the message is complete.
         is_complete: bool,
     },
     /// The trailer section, which completes a message.
@@ -80,7 +79,6 @@ pub enum Incoming<'a> {
         stream: u32,
         fields: &'a FieldSection,
     },
-    /// A stream was reset.
     Reset {
         /// The stream, which is no longer open.
         stream: u32,
@@ -129,7 +127,6 @@ impl Stream {
     }
 }
 
-/// A stream that this side has reset.
 #[derive(Clone, Copy, Debug)]
 struct ResetStream {
     stream: u32,
@@ -372,7 +369,6 @@ impl Session {
         self.resets.push_back(ResetStream { stream, credit });
     }
 
-    /// Whether a stream is open.
     pub fn is_open(&self, stream: u32) -> bool {
         self.streams.contains_key(&stream)
     }

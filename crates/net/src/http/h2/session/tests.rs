@@ -2,7 +2,7 @@ use super::*;
 use crate::http::h2::hpack::block;
 use crate::http::h2::{ErrorCode, Event, FrameReader, PREFACE, frame};
 
-const LIMITS: SessionLimits = SessionLimits {
+pub(super) const LIMITS: SessionLimits = SessionLimits {
     streams_max: 4,
     overhead_max: 100,
     reset_cost: 10,
@@ -25,9 +25,15 @@ const GET: [(&str, &str); 4] = [
     (":authority", "a.example"),
 ];
 
-fn request(stream: u32, fields: &[(&str, &str)], end: bool) -> Vec<u8> {
+pub(super) fn head(stream: u32, fields: &[(&str, &str)], end: bool) -> Vec<u8> {
     let mut out = Vec::new();
     frame::headers(&mut out, stream, &block(fields), end, 16_384);
+    out
+}
+
+pub(super) fn data(stream: u32, bytes: &[u8], end: bool) -> Vec<u8> {
+    let mut out = Vec::new();
+    frame::data(&mut out, stream, bytes, end);
     out
 }
 
@@ -126,7 +132,7 @@ fn requests_that_would_become_another_in_http_1_are_refused() {
     for fields in bad {
         let mut session = open();
         assert_eq!(
-            begun(&mut session, &request(1, &fields, true)),
+            begun(&mut session, &head(1, &fields, true)),
             0,
             "{fields:?}"
         );
@@ -138,7 +144,7 @@ fn requests_that_would_become_another_in_http_1_are_refused() {
         with("host", "A.example"),
         with("te", "trailers"),
     ] {
-        assert_eq!(begun(&mut open(), &request(1, &good, true)), 1, "{good:?}");
+        assert_eq!(begun(&mut open(), &head(1, &good, true)), 1, "{good:?}");
     }
 }
 
@@ -152,7 +158,7 @@ fn content_has_the_announced_length() {
         let mut session = open();
         let mut fields = GET.to_vec();
         fields.push(("content-length", "5"));
-        let mut input = request(1, &fields, false);
+        let mut input = head(1, &fields, false);
         for (number, length) in lengths.iter().enumerate() {
             let is_last = end && number + 1 == lengths.len();
             frame::data(&mut input, 1, &vec![b'x'; *length], is_last);
@@ -164,8 +170,8 @@ fn content_has_the_announced_length() {
     let mut session = open();
     let mut fields = GET.to_vec();
     fields.push(("content-length", "5"));
-    let mut input = request(1, &fields, false);
-    input.extend(request(1, &[("a", "b")], true));
+    let mut input = head(1, &fields, false);
+    input.extend(head(1, &[("a", "b")], true));
     begun(&mut session, &input);
     assert_eq!(sent(&mut session).0, [(1, ErrorCode::ProtocolError)]);
 }
@@ -173,12 +179,10 @@ fn content_has_the_announced_length() {
 #[test]
 fn a_client_that_exceeds_a_streams_window_loses_the_stream() {
     let mut session = open();
-    begun(&mut session, &request(1, &GET, false));
+    begun(&mut session, &head(1, &GET, false));
     // Nothing is released: the connection's window opens again, but not the stream's.
     for _ in 0..4 {
-        let mut input = Vec::new();
-        frame::data(&mut input, 1, &[0; 16_384], false);
-        begun(&mut session, &input);
+        begun(&mut session, &data(1, &[0; 16_384], false));
     }
     assert_eq!(
         sent(&mut session),
@@ -196,18 +200,18 @@ fn floods_end_the_connection() {
         |out, _| frame::window_update(out, 0, 1),
         // Rapid reset.
         |out, at| {
-            out.extend(request(3 + 2 * at, &GET, true));
+            out.extend(head(3 + 2 * at, &GET, true));
             frame::reset(out, 3 + 2 * at, ErrorCode::Cancel);
         },
         // Resets that the server is made to send.
         |out, at| {
-            out.extend(request(3 + 2 * at, &GET, true));
+            out.extend(head(3 + 2 * at, &GET, true));
             frame::window_update(out, 3 + 2 * at, (1 << 31) - 1);
         },
     ];
     for (number, flood) in frames.iter().enumerate() {
         let mut session = open();
-        begun(&mut session, &request(1, &GET, false));
+        begun(&mut session, &head(1, &GET, false));
         let ended = (0..1000).find(|&at| {
             let mut input = Vec::new();
             flood(&mut input, at);
@@ -227,7 +231,7 @@ fn floods_end_the_connection() {
 #[test]
 fn a_long_download_is_no_flood() {
     let mut session = open();
-    begun(&mut session, &request(1, &GET, true));
+    begun(&mut session, &head(1, &GET, true));
     session.send_headers(1, &block(&[(":status", "200")]), false);
     for _ in 0..10_000 {
         assert_eq!(session.send_data(1, &[0; 10_000], false), 10_000);
@@ -242,17 +246,16 @@ fn a_long_download_is_no_flood() {
 #[test]
 fn a_draining_session_serves_what_has_come_and_no_more() {
     let mut session = open();
-    assert_eq!(begun(&mut session, &request(1, &GET, true)), 1);
+    assert_eq!(begun(&mut session, &head(1, &GET, true)), 1);
     session.drain();
     // Requests in flight are still served until the client has seen the announcement.
-    assert_eq!(begun(&mut session, &request(3, &GET, true)), 1);
+    assert_eq!(begun(&mut session, &head(3, &GET, true)), 1);
     let mut input = Vec::new();
     frame::ping_ack(&mut input, *b"draining");
     assert_eq!(begun(&mut session, &input), 0);
-    assert_eq!(begun(&mut session, &request(5, &GET, false)), 0);
-    let mut late = Vec::new();
-    frame::data(&mut late, 5, b"x", true);
-    assert!(session.feed(&late, |_| panic!("not served")).is_ok());
+    assert_eq!(begun(&mut session, &head(5, &GET, false)), 0);
+    let late = session.feed(&data(5, b"x", true), |_| panic!("not served"));
+    assert!(late.is_ok());
     assert!(!session.is_done());
     for stream in [1, 3] {
         session.send_headers(stream, &block(&[(":status", "204")]), true);
@@ -264,13 +267,11 @@ fn a_draining_session_serves_what_has_come_and_no_more() {
 #[test]
 fn a_response_before_the_end_of_its_request_stops_the_client() {
     let mut session = open();
-    begun(&mut session, &request(1, &GET, false));
+    begun(&mut session, &head(1, &GET, false));
     session.send_headers(1, &block(&[(":status", "413")]), true);
     assert_eq!(sent(&mut session).0, [(1, ErrorCode::NoError)]);
     // Requests in flight are ignored.
-    let mut late = Vec::new();
-    frame::data(&mut late, 1, b"x", false);
-    late.extend(request(1, &[("a", "b")], true));
+    let late = [data(1, b"x", false), head(1, &[("a", "b")], true)].concat();
     session.feed(&late, |_| panic!("ignored")).unwrap();
     assert_eq!(sent(&mut session), (vec![], None));
 }
@@ -300,7 +301,7 @@ fn wider_windows_are_announced_and_hold() {
     // Three times what the usual windows let through.
     let mut input = PREFACE.to_vec();
     frame::settings(&mut input, &[]);
-    input.extend(request(1, &GET, false));
+    input.extend(head(1, &GET, false));
     for _ in 0..12 {
         frame::data(&mut input, 1, &[0; FRAME], false);
     }

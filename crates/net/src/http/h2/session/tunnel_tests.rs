@@ -1,14 +1,9 @@
 //! Extended CONNECT (RFC 8441) on both sides.
 
+use super::tests::{LIMITS, data, head};
 use super::*;
 use crate::http::h2::hpack::block;
 use crate::http::h2::{ErrorCode, H2Error, PREFACE, frame};
-
-const LIMITS: SessionLimits = SessionLimits {
-    streams_max: 4,
-    overhead_max: 100,
-    reset_cost: 10,
-};
 
 const CONNECT: [(&str, &str); 5] = [
     (":method", "CONNECT"),
@@ -17,18 +12,6 @@ const CONNECT: [(&str, &str); 5] = [
     (":path", "/chat"),
     (":authority", "a.example"),
 ];
-
-fn head(stream: u32, fields: &[(&str, &str)], end: bool) -> Vec<u8> {
-    let mut out = Vec::new();
-    frame::headers(&mut out, stream, &block(fields), end, 16_384);
-    out
-}
-
-fn data(stream: u32, bytes: &[u8], end: bool) -> Vec<u8> {
-    let mut out = Vec::new();
-    frame::data(&mut out, stream, bytes, end);
-    out
-}
 
 /// Feeds a session. Returns a word for each [`Incoming`].
 fn seen(session: &mut Session, input: &[u8]) -> Result<Vec<String>, H2Error> {
