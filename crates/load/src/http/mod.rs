@@ -1,5 +1,6 @@
 //! HTTP: sessions of its versions 2 and 3, and a single request in any version.
 
+mod answer_fields;
 mod call;
 mod exchange;
 mod fetcher;

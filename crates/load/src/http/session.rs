@@ -72,15 +72,6 @@ impl RemainingContent {
     }
 }
 
-/// What is wrong with a field that makes an answer malformed (RFC 9113, 8.2.1; RFC 9114, 4.2).
-#[inline]
-pub(crate) fn broken_field(name: &[u8], value: &[u8]) -> Option<&'static str> {
-    let ends_text = |byte: &u8| matches!(byte, 0 | b'\n' | b'\r');
-    // Without an early end, so that several bytes are looked at at once.
-    let has = |text: &[u8]| text.iter().fold(false, |has, byte| has | ends_text(byte));
-    (has(name) | has(value)).then_some("a field with CR, LF or NUL")
-}
-
 /// Counts frames that carry nothing for a request, such as PING and SETTINGS.
 #[derive(Debug, Default)]
 pub(crate) struct Overhead(u64);

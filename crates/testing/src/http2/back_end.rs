@@ -214,6 +214,19 @@ impl Link {
         }
     }
 
+    /// Sends content on these streams as far as the windows allow.
+    pub fn pour(&mut self, streams: &BTreeSet<u32>) {
+        for stream in streams {
+            loop {
+                match self.windows.take(*stream) {
+                    0 => break,
+                    count => self.data(*stream, &[b'x'; 16_384][..count], false),
+                }
+                self.flush();
+            }
+        }
+    }
+
     /// Queues a whole response, with a `content-length`.
     pub fn answer(&mut self, stream: u32, body: &str) {
         let length = body.len().to_string();

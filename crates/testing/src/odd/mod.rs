@@ -4,12 +4,18 @@
 //! A message is made of one row of each dimension: request line, fields, framing, moment of closing.
 //! Where several rows are faults, any of their outcomes may come first.
 
+pub mod closings;
+mod differences;
 mod page;
 pub mod requests;
 pub mod responses;
+pub mod streams;
+mod unasked;
 
+pub use differences::unexplained;
 pub use page::page;
 pub use readings::url::encoded_path;
+pub use unasked::unlisted;
 
 /// What has to become of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -60,15 +60,16 @@ impl Content {
 }
 
 #[cfg(test)]
+impl Content {
+    pub fn capacity(&self) -> usize {
+        let more = self.more.iter().map(Vec::capacity);
+        self.front.capacity() + more.sum::<usize>()
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
-
-    impl Content {
-        fn capacity(&self) -> usize {
-            let more = self.more.iter().map(Vec::capacity);
-            self.front.capacity() + more.sum::<usize>()
-        }
-    }
 
     #[test]
     fn bytes_come_out_in_order_and_take_little_more_than_their_length() {

@@ -74,6 +74,17 @@ impl<I: Io> Multiplexed<I> {
         }
     }
 
+    #[cfg(test)]
+    pub fn inner_mut(&mut self) -> &mut I {
+        &mut self.inner
+    }
+
+    /// The most memory that one stream has had for what it holds, bytes.
+    #[cfg(test)]
+    pub fn most_of_one(&self) -> usize {
+        self.table.most_of_one
+    }
+
     #[inline]
     fn carrier_at(&mut self, conn: ConnId) -> Option<&mut Carrier> {
         carrier_of(&mut self.carriers, conn)

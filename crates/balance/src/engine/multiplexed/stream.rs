@@ -150,6 +150,12 @@ impl Stream {
         self.content.len() + self.inbox.len() + self.early.len()
     }
 
+    /// Bytes of memory for what it holds.
+    #[cfg(test)]
+    pub fn capacity(&self) -> usize {
+        self.content.capacity() + self.inbox.capacity() + self.early.capacity()
+    }
+
     pub fn is_head_request(&self) -> bool {
         self.message.is_head_request()
     }

@@ -34,6 +34,9 @@ pub(super) struct Table {
     /// Bytes that streams hold, and the most since [`Table::release_memory`].
     held: usize,
     peak: usize,
+    /// The most memory that one stream has had for what it holds, bytes.
+    #[cfg(test)]
+    pub most_of_one: usize,
 }
 
 impl Table {
@@ -50,6 +53,8 @@ impl Table {
             starved: Vec::new(),
             held: 0,
             peak: 0,
+            #[cfg(test)]
+            most_of_one: 0,
         }
     }
 
@@ -63,6 +68,10 @@ impl Table {
         let Some(stream) = self.slots[slot as usize].stream.as_deref_mut() else {
             return;
         };
+        #[cfg(test)]
+        {
+            self.most_of_one = self.most_of_one.max(stream.capacity());
+        }
         let held = stream.held();
         self.held = self.held - std::mem::replace(&mut stream.counted, held) + held;
         self.peak = self.peak.max(self.held);

@@ -8,13 +8,14 @@
 mod early_answers;
 mod messages;
 mod peers;
+mod stalled;
 mod steps;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use net::simulated::{SimIo, try_random};
-use net::{IoOptions, os};
+use net::{Io, IoOptions, os};
 
 use super::health_checker::lookups;
 use super::http::HttpServiceWorker;
@@ -103,29 +104,8 @@ fn go_through_with(config: Config, steps: Vec<Step>) -> (Vec<String>, Vec<Vec<u8
         files: true,
         ..IoOptions::default()
     };
-    let mut io = SimIo::new(options, start_ns, peers);
-    let backends = config.services.iter().map(|one| one.backends.len()).sum();
-    let services: Vec<ServiceWorker> = config
-        .services
-        .iter()
-        .zip(&shared.services)
-        .map(|(service, state)| {
-            let rules = access_rules(&service.access).unwrap();
-            let http = HttpServiceWorker::new(service, state, backends);
-            ServiceWorker::new(service, state, rules, http, 0, &mut io)
-        })
-        .collect();
-    let parts = WorkerParts {
-        shared: shared.clone(),
-        clients_max: config.connections_per_thread,
-        listener_services: (0..services.len()).collect(),
-        slots: options.slots(),
-        lingering_max: 2,
-        external_chooser: None,
-        listening_count: ListeningCount::begin(&shared),
-    };
-    let mut worker = Worker::new(io, services, parts);
-    worker.rng = fastrand::Rng::with_seed(1);
+    let io = SimIo::new(options, start_ns, peers);
+    let mut worker = worker_over(io, options.slots(), &config, &shared);
     worker.run().unwrap();
 
     let Worker {
@@ -147,6 +127,33 @@ fn go_through_with(config: Config, steps: Vec<Step>) -> (Vec<String>, Vec<Vec<u8
         found.push(format!("{} clients are counted", worker.clients));
     }
     (found, worker.io.driver.received())
+}
+
+/// A worker over a loop with so many slots.
+fn worker_over<I: Io>(mut io: I, slots: usize, config: &Config, shared: &Arc<Shared>) -> Worker<I> {
+    let backends = config.services.iter().map(|one| one.backends.len()).sum();
+    let services: Vec<ServiceWorker> = config
+        .services
+        .iter()
+        .zip(&shared.services)
+        .map(|(service, state)| {
+            let rules = access_rules(&service.access).unwrap();
+            let http = HttpServiceWorker::new(service, state, backends);
+            ServiceWorker::new(service, state, rules, http, 0, &mut io)
+        })
+        .collect();
+    let parts = WorkerParts {
+        shared: shared.clone(),
+        clients_max: config.connections_per_thread,
+        listener_services: (0..services.len()).collect(),
+        slots,
+        lingering_max: 2,
+        external_chooser: None,
+        listening_count: ListeningCount::begin(shared),
+    };
+    let mut worker = Worker::new(io, services, parts);
+    worker.rng = fastrand::Rng::with_seed(1);
+    worker
 }
 
 fn connect(service: u8) -> Step {

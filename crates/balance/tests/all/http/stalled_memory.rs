@@ -1,15 +1,21 @@
 //! What clients and back ends that take nothing make the balancer hold, and what is left after them.
 
+use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use balance::config::model::HttpVersions;
+use balance::config::model::{HttpVersions, Service, ServiceTls};
 use net::IoKind;
 use net::h2::settings;
+use testing::http2::back_end::{BackEnd, Got};
 use testing::http2::client::{Client, GET, with};
+use tls::{Authority, ClientSettings, ClientTls, KeyType, Trust};
 
+use crate::http2::back_ends::two;
+use crate::support::control::Folder;
 use crate::support::http::balancer_with;
 use crate::support::{clients_now, in_own_process, memory, until};
 
@@ -63,11 +69,38 @@ fn back_end(reads: bool) -> SocketAddr {
     address
 }
 
-/// Waves of those who stall, held at a time by `stall`: their number each time.
-fn waves<T>(io: IoKind, reads: bool, stall: impl Fn(SocketAddr) -> Vec<T>, each_has: usize) {
-    let back = back_end(reads);
+/// A back end that speaks HTTP/2: it answers each request with content without end, as far as the
+/// windows allow.
+fn streaming_back_end() -> SocketAddr {
+    let back = BackEnd::new(&[], |link, _| {
+        let mut streams = BTreeSet::new();
+        while let Some(got) = link.receive() {
+            match got {
+                Got::Head { stream, .. } => {
+                    link.head(stream, &[(":status", "200")], false);
+                    streams.insert(stream);
+                }
+                Got::Reset { stream, .. } => drop(streams.remove(&stream)),
+                _ => {}
+            }
+            link.pour(&streams);
+        }
+    });
+    back.address
+}
+
+/// Waves of those who stall, held at a time by `stall`: their number each time. `change` is for the
+/// service.
+fn waves<T>(
+    io: IoKind,
+    back: SocketAddr,
+    change: impl FnOnce(&mut Service),
+    stall: impl Fn(SocketAddr) -> Vec<T>,
+    each_has: usize,
+) {
     let balancer = balancer_with(io, &[back], |service| {
         service.offered_versions = Some(HttpVersions::BOTH);
+        change(service);
     });
     // What is allocated once.
     drop(stall(balancer.address()).split_off(1));
@@ -168,35 +201,124 @@ fn sending_streams(address: SocketAddr) -> Vec<Client<TcpStream>> {
     all.collect()
 }
 
+/// A certificate for the balancer in a file, and clients that trust it.
+struct Secure {
+    _folder: Folder,
+    file: PathBuf,
+    client: ClientTls,
+}
+
+impl Secure {
+    fn new(alpn: &str) -> Self {
+        let (folder, authority) = (Folder::new(), Authority::new().unwrap());
+        let issued = authority.issue(&["localhost".into()], KeyType::EcdsaP256);
+        let identity = issued.unwrap().identity;
+        let both = format!("{}{}", identity.chain, identity.key);
+        let settings = ClientSettings {
+            trust: Trust::Authorities(authority.certificate()),
+            alpn: vec![alpn.to_owned()],
+            ..ClientSettings::new("localhost")
+        };
+        Self {
+            file: folder.write("front.pem", &both),
+            _folder: folder,
+            client: ClientTls::new(&settings).unwrap(),
+        }
+    }
+}
+
+fn clients_over_tls(io: IoKind) {
+    let secure = Secure::new("http/1.1");
+    let stall = |address| {
+        let all = (0..60).map(|_| {
+            let mut stream = secure.client.connect(address).unwrap();
+            let _ = net::os::force_receive_buffer(stream.sock.as_raw_fd(), 4096);
+            stream
+                .write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+                .unwrap();
+            stream.flush().unwrap();
+            stream
+        });
+        all.collect()
+    };
+    let tls = ServiceTls::new(secure.file.clone());
+    let change = |service: &mut Service| service.tls = Some(tls);
+    waves(io, back_end(true), change, stall, 1);
+}
+
+fn streams_over_tls(io: IoKind) {
+    let secure = Secure::new("h2");
+    let stall = |address| {
+        let all = (0..3).map(|_| {
+            let stream = secure.client.connect(address).unwrap();
+            let mut client = Client::over(stream, &[(settings::INITIAL_WINDOW_SIZE, 0)]);
+            for stream in 0..STREAMS {
+                client.head(2 * stream as u32 + 1, &GET, true);
+            }
+            client.flush();
+            client
+        });
+        all.collect::<Vec<_>>()
+    };
+    let tls = ServiceTls::new(secure.file.clone());
+    let change = |service: &mut Service| service.tls = Some(tls);
+    waves(io, back_end(true), change, stall, STREAMS);
+}
+
+fn streams_whose_windows_stay_closed(io: IoKind) {
+    waves(io, back_end(true), |_| {}, deaf_streams, STREAMS);
+}
+
+fn clients_that_do_not_read(io: IoKind) {
+    waves(io, back_end(true), |_| {}, deaf_clients, 1);
+}
+
+fn uploads_that_no_back_end_takes(io: IoKind) {
+    waves(io, back_end(false), |_| {}, senders, 1);
+}
+
+fn streams_that_no_back_end_takes(io: IoKind) {
+    waves(io, back_end(false), |_| {}, sending_streams, STREAMS);
+}
+
+fn streams_to_back_ends_of_http_2(io: IoKind) {
+    waves(io, streaming_back_end(), two, deaf_streams, STREAMS);
+}
+
 fn in_process(path: &str, test: impl FnOnce()) {
-    in_own_process(&format!("http::stalled_memory::{path}"), test);
+    in_own_process(&format!("http::stalled_memory::on::{path}"), test);
 }
 
 macro_rules! on_each_loop {
-    ($($name:ident: $reads:expr, $stall:expr, $each_has:expr;)*) => {$(
-        mod $name {
-            use super::*;
+    ($($name:ident)*) => {
+        mod on {$(
+            mod $name {
+                use net::IoKind;
 
-            fn on(io: IoKind) {
-                waves(io, $reads, $stall, $each_has);
-            }
+                use crate::http::stalled_memory as all;
 
-            #[test]
-            fn on_io_uring() {
-                in_process(concat!(stringify!($name), "::on_io_uring"), || on(IoKind::Uring));
-            }
+                #[test]
+                fn io_uring() {
+                    let path = concat!(stringify!($name), "::io_uring");
+                    all::in_process(path, || all::$name(IoKind::Uring));
+                }
 
-            #[test]
-            fn on_epoll() {
-                in_process(concat!(stringify!($name), "::on_epoll"), || on(IoKind::Epoll));
+                #[test]
+                fn epoll() {
+                    let path = concat!(stringify!($name), "::epoll");
+                    all::in_process(path, || all::$name(IoKind::Epoll));
+                }
             }
-        }
-    )*};
+        )*}
+    };
 }
 
 on_each_loop! {
-    streams_whose_windows_stay_closed: true, deaf_streams, STREAMS;
-    clients_that_do_not_read: true, deaf_clients, 1;
-    uploads_that_no_back_end_takes: false, senders, 1;
-    streams_that_no_back_end_takes: false, sending_streams, STREAMS;
+    streams_whose_windows_stay_closed
+    clients_that_do_not_read
+    uploads_that_no_back_end_takes
+    streams_that_no_back_end_takes
+    streams_to_back_ends_of_http_2
+    clients_over_tls
+    streams_over_tls
 }

@@ -5,6 +5,7 @@
 
 mod requests;
 mod responses;
+mod streams;
 
 use net::http::{Progress, ResponseParser};
 
@@ -18,9 +19,9 @@ fn step(quick: usize) -> usize {
     }
 }
 
-/// What a client of HTTP/1 has got.
+/// What a client has got.
 #[derive(Debug, PartialEq)]
-enum Got {
+pub enum Got {
     Whole {
         status: u16,
         content: String,
@@ -89,6 +90,16 @@ fn every_path_that_a_load_asks_for_is_a_good_target() {
         }
     }
     assert_eq!(testing::odd::encoded_path("/\u{e9}"), "/%C3%A9");
+}
+
+#[test]
+fn no_difference_is_unexplained() {
+    testing::odd::none_is_wrong(&testing::odd::unexplained());
+}
+
+#[test]
+fn statuses_that_no_rfc_asks_for_are_listed() {
+    testing::odd::none_is_wrong(&testing::odd::unlisted());
 }
 
 #[test]

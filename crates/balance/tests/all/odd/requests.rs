@@ -1,17 +1,20 @@
 //! Requests of odd clients.
 
+use std::net::Shutdown;
 use std::sync::Mutex;
 
+use balance::Balancer;
 use net::IoKind;
 use net::h2::{ErrorCode, frame, hpack};
 use net::http::RequestParser;
-use testing::http2::client::Client;
+use testing::http2::client::{Client, with};
 use testing::odd::Fate;
+use testing::odd::closings::{CLOSINGS, StreamEnd};
 use testing::odd::requests::{Answers, Request, all};
 
 use super::{Got, read_answer, step};
 use crate::http2::clients::both;
-use crate::support::http::{BOTH, BackEnd, Peer, balancer_with};
+use crate::support::http::{BOTH, BackEnd, Peer, active_now, balancer_with, clients_now, until};
 
 /// What a back end was asked for: method, target, bytes of content.
 type Asked = (String, String, u64);
@@ -148,33 +151,78 @@ fn requests_of_odd_clients_have_the_outcome_that_the_rfcs_ask_for() {
     testing::odd::none_is_wrong(&wrong);
 }
 
+/// Whether nothing reached a back end as a whole, and nothing is left of the clients.
+fn left_nothing(balancer: &Balancer, asked: &Mutex<Vec<Seen>>) {
+    until("all places are free", || {
+        clients_now(balancer) + active_now(balancer, 0) == 0
+    });
+    assert!(asked.lock().unwrap().is_empty(), "{asked:?}");
+}
+
+/// A client of HTTP/1 that leaves behind these bytes.
+fn leave_h1(balancer: &Balancer, bytes: &[u8], what: &str) {
+    let mut peer = Peer::connect(balancer.address());
+    peer.say(bytes);
+    peer.end();
+    // RFC 9112, 8: an error response may be sent before the end.
+    match read_answer(&mut peer, false) {
+        Got::Cut => {}
+        Got::Whole { status, .. } => {
+            assert!((400..500).contains(&status), "{what}: {status}");
+        }
+    }
+}
+
+/// A client of HTTP/2 that leaves so, or resets its stream and stays.
+fn leave_h2(balancer: &Balancer, end: StreamEnd, what: &str) {
+    let mut client = Client::connect(balancer.address());
+    let fields = with(&[(":method", "POST"), ("content-length", "5")]);
+    let before = client.out.len();
+    client.head(1, &fields, false);
+    client
+        .out
+        .truncate(end.head.map_or(usize::MAX, |bytes| before + bytes));
+    if !end.data.is_empty() {
+        client.data(1, end.data, false);
+    }
+    if let Some(code) = end.reset {
+        frame::reset(&mut client.out, 1, ErrorCode::of(code).unwrap());
+        let other = client.ask(3, &with(&[(":method", "OPTIONS"), ("max-forwards", "0")]));
+        assert!(other.is_complete, "{what}: {other:?}, {:?}", client.gone);
+        assert_eq!(client.received(1), 0, "{what}");
+        return;
+    }
+    client.flush();
+    client.stream.shutdown(Shutdown::Write).unwrap();
+    client.until(|client| client.gone.is_some());
+}
+
 /// Clients that leave in the middle: nothing reaches a back end as a whole, and nothing stays.
 #[test]
 fn requests_that_end_too_early_reach_no_back_end_as_a_whole() {
-    let whole = b"POST /N HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello";
-    let chunks =
-        b"POST /N HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
     crate::support::on_both(|io| {
         let asked: &'static Mutex<Vec<_>> = Box::leak(Box::default());
         let back = back_end(asked);
         let balancer = balancer_with(io, &[back.address], both);
+        for row in &CLOSINGS {
+            if let Some(bytes) = row.h1 {
+                leave_h1(&balancer, bytes, row.what);
+                left_nothing(&balancer, asked);
+            }
+            if let Some(end) = row.h2 {
+                leave_h2(&balancer, end, row.what);
+                left_nothing(&balancer, asked);
+            }
+        }
+        let whole = b"POST /N HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello";
+        let chunks = b"POST /N HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n\
+            5\r\nhello\r\n0\r\n\r\n";
         for bytes in [&whole[..], chunks] {
             for end in 1..bytes.len() {
-                let mut peer = Peer::connect(balancer.address());
-                peer.say(&bytes[..end]);
-                peer.end();
-                // RFC 9112, 8: an error response may be sent before the end.
-                match read_answer(&mut peer, false) {
-                    Got::Cut => {}
-                    Got::Whole { status, .. } => {
-                        assert!((400..500).contains(&status), "{io}: {end}: {status}");
-                    }
-                }
+                leave_h1(&balancer, &bytes[..end], &format!("{end} bytes"));
                 assert!(asked.lock().unwrap().is_empty(), "{io}: {end} bytes");
             }
         }
-        crate::support::until("all places are free", || {
-            crate::support::clients_now(&balancer) + crate::support::active_now(&balancer, 0) == 0
-        });
+        left_nothing(&balancer, asked);
     });
 }

@@ -27,43 +27,57 @@ fn back_end(cases: Arc<Vec<Response>>) -> BackEnd {
     })
 }
 
-fn method(case: &Response) -> &'static str {
-    if case.is_head { "HEAD" } else { "GET" }
+/// What a client asks for.
+#[derive(Clone, Copy)]
+pub struct Asked {
+    pub is_head: bool,
+    /// The number of the case.
+    pub number: usize,
 }
 
-fn over_h1(address: SocketAddr, case: &Response, number: usize, version: &str) -> Got {
-    let mut peer = Peer::connect(address);
-    let method = method(case);
-    peer.say(format!("{method} /{number} {version}\r\nHost: a\r\n\r\n"));
-    read_answer(&mut peer, case.is_head)
-}
-
-fn over_h2(address: SocketAddr, case: &Response, number: usize) -> Got {
-    let mut client = Client::connect(address);
-    let path = format!("/{number}");
-    let response = client.ask(1, &with(&[(":method", method(case)), (":path", &path)]));
-    match response.reset {
-        None if response.is_complete => Got::Whole {
-            status: response.value(":status").parse().unwrap(),
-            content: String::from_utf8_lossy(&response.body).into_owned(),
-        },
-        Some(ErrorCode::InternalError) => Got::Cut,
-        other => panic!("{}: {other:?}", case.name()),
+impl Asked {
+    fn method(self) -> &'static str {
+        if self.is_head { "HEAD" } else { "GET" }
     }
 }
 
-fn holds(case: &Response, faults: &[Fate], got: &Got) -> bool {
-    let is_502 = matches!(got, Got::Whole { status: 502, .. });
+pub fn over_h1(address: SocketAddr, asked: Asked, version: &str) -> Result<Got, String> {
+    let mut peer = Peer::connect(address);
+    let (method, number) = (asked.method(), asked.number);
+    peer.say(format!("{method} /{number} {version}\r\nHost: a\r\n\r\n"));
+    Ok(read_answer(&mut peer, asked.is_head))
+}
+
+/// Fails where the answer neither is whole nor ends with a reset for a fault of the back end.
+pub fn over_h2(address: SocketAddr, asked: Asked) -> Result<Got, String> {
+    let mut client = Client::connect(address);
+    let path = format!("/{}", asked.number);
+    let response = client.ask(1, &with(&[(":method", asked.method()), (":path", &path)]));
+    match response.reset {
+        None if response.is_complete => Ok(Got::Whole {
+            status: response.value(":status").parse().unwrap(),
+            content: String::from_utf8_lossy(&response.body).into_owned(),
+        }),
+        Some(ErrorCode::InternalError) => Ok(Got::Cut),
+        _ => Err(format!("{response:?}, {:?}", client.gone)),
+    }
+}
+
+/// Whether a client got what it has to get: the answer with this status and content, or what the
+/// faults ask for.
+pub fn holds((status, content): (u16, &str), faults: &[Fate], got: &Got) -> bool {
+    let is = |one: u16| matches!(got, Got::Whole { status, .. } if *status == one);
     match faults {
         [] => {
             *got == Got::Whole {
-                status: case.status(),
-                content: case.content().into(),
+                status,
+                content: content.into(),
             }
         }
         _ => faults.iter().any(|fate| match fate {
-            Fate::Bad => is_502,
-            Fate::Broken => is_502 || *got == Got::Cut,
+            Fate::Bad => is(502),
+            Fate::Broken => is(502) || *got == Got::Cut,
+            Fate::Refused(statuses) => statuses.iter().any(|one| is(*one)),
             _ => false,
         }),
     }
@@ -77,13 +91,20 @@ fn every_response(io: IoKind) -> Vec<String> {
     let mut wrong = Vec::new();
     for (number, case) in cases.iter().enumerate() {
         let faults = case.faults(false);
+        let asked = Asked {
+            is_head: case.is_head,
+            number,
+        };
         for client in ["HTTP/1.1", "HTTP/1.0", "HTTP/2"] {
             let got = match client {
-                "HTTP/2" => over_h2(address, case, number),
-                version => over_h1(address, case, number, version),
+                "HTTP/2" => over_h2(address, asked),
+                version => over_h1(address, asked, version),
             };
             // RFC 9110, 15.2: no interim answers to HTTP/1.0, and 1.0 has no reset that matters.
-            if !holds(case, &faults, &got) {
+            if !got
+                .as_ref()
+                .is_ok_and(|got| holds((case.status(), case.content()), &faults, got))
+            {
                 let name = case.name();
                 wrong.push(format!(
                     "{io}, {client}: {name}: {got:?}, wanted {faults:?}"

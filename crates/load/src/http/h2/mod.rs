@@ -1,6 +1,8 @@
 //! HTTP/2 as a client: requests as header blocks, and sessions that carry streams.
 
 mod fetch;
+#[cfg(test)]
+mod mutated;
 mod request;
 mod session;
 

@@ -7,7 +7,8 @@ use net::h2::{
 };
 
 use super::EncodedRequest;
-use crate::http::session::{Answer, Fields, NO_FIELDS, Overhead, RemainingContent, broken_field};
+use crate::http::answer_fields::AnswerFields;
+use crate::http::session::{Answer, Fields, NO_FIELDS, Overhead, RemainingContent};
 
 /// The flow-control window of each stream and of the connection: larger than almost all bodies, so
 /// that the result is not that of a small window.
@@ -355,7 +356,7 @@ impl Session {
             Event::Settings { ack: true, .. } | Event::Ping { ack: true, .. } => Ok(()),
             Event::Settings { values, .. } => {
                 for (id, value) in values {
-                    self.setting(id, value);
+                    self.setting(id, value)?;
                 }
                 frame::settings_ack(&mut self.out);
                 self.send_bodies();
@@ -367,9 +368,19 @@ impl Session {
             }
             Event::WindowUpdate { stream, increment } => {
                 match (stream, self.place(stream)) {
-                    (0, _) => self.window += i64::from(increment),
+                    (0, _) => {
+                        self.window += i64::from(increment);
+                        check_window(self.window)?;
+                    }
                     (_, Some(place)) => {
-                        self.streams[place as usize].window += i64::from(increment);
+                        let one = &mut self.streams[place as usize];
+                        one.window += i64::from(increment);
+                        if check_window(one.window).is_err() {
+                            let code = ErrorCode::FlowControlError;
+                            self.reset(place, code);
+                            let code = code as u64;
+                            each(Answer::Reset { place, code });
+                        }
                     }
                     (_, None) => {}
                 }
@@ -441,26 +452,14 @@ impl Session {
         block: &[u8],
         each: &mut impl FnMut(Answer<'_>),
     ) -> Result<(), H2Error> {
-        let mut status = 0;
-        let (mut content, mut wrong) = (RemainingContent::default(), None);
-        let mut broken = None;
+        let mut section = AnswerFields::default();
         let mut fields = self.fields.as_deref_mut();
         if let Some(fields) = &mut fields {
             fields.clear();
         }
         // Also for a stream that was given up: the decoder needs all header blocks.
         self.decoder.decode(block, |name, value| {
-            broken = broken.or(broken_field(name, value));
-            if name == b":status" {
-                status = std::str::from_utf8(value)
-                    .ok()
-                    .and_then(|text| text.parse().ok())
-                    .unwrap_or(0);
-                return Ok(());
-            }
-            if name == b"content-length" {
-                wrong = wrong.or(content.announce(value).err());
-            }
+            section.take(name, value);
             if let Some(fields) = &mut fields {
                 fields.push(name, value);
             }
@@ -469,27 +468,34 @@ impl Session {
         let Some(place) = self.place(stream) else {
             return self.late_frame(stream);
         };
-        if let Some(what) = broken {
-            self.malformed(place, what, end_stream, each);
-            return Ok(());
-        }
         let one = &mut self.streams[place as usize];
-        // Informational answers come before the final one, trailers after it.
-        let is_interim = (100..200).contains(&status);
-        if !one.has_head && is_interim && !end_stream {
-            return self.count(1);
-        }
-        if !one.has_head && !is_interim {
-            if !(200..1000).contains(&status) {
-                return Err(H2Error::protocol("an answer has no valid status"));
-            }
-            one.has_head = true;
-            let empty = RemainingContent::of_empty(status, one.is_head_request);
-            one.content = empty.unwrap_or(content);
-            if let Some(what) = wrong.filter(|_| empty.is_none()) {
+        let read = match one.has_head {
+            false => section.head(),
+            // RFC 9113, 8.1.
+            true => match section.wrong_trailers() {
+                None if end_stream => Ok(0),
+                None => Err("fields behind its head that do not end it"),
+                Some(what) => Err(what),
+            },
+        };
+        let head = match read {
+            // Informational answers come before the final one, trailers after it.
+            Ok(100..200) if !end_stream => return self.count(1),
+            Ok(0 | 100..200) => Ok(None),
+            Ok(status) => section
+                .content(one.is_head_request)
+                .map(|content| Some((status, content))),
+            Err(what) => Err(what),
+        };
+        let head = match head {
+            Ok(head) => head,
+            Err(what) => {
                 self.malformed(place, what, end_stream, each);
                 return Ok(());
             }
+        };
+        if let Some((status, content)) = head {
+            (one.has_head, one.content) = (true, content);
             let bytes = (FRAME_HEAD + block.len()) as u64;
             each(Answer::Head {
                 place,
@@ -497,15 +503,6 @@ impl Session {
                 bytes,
                 fields: self.fields.as_deref().unwrap_or(&NO_FIELDS),
             });
-        } else if one.has_head && !end_stream {
-            // RFC 9113, 8.1.
-            self.malformed(
-                place,
-                "fields behind its head that do not end it",
-                false,
-                each,
-            );
-            return Ok(());
         } else if one.has_head
             && let Some(fields) = self.fields.as_deref()
         {
@@ -517,7 +514,7 @@ impl Session {
         Ok(())
     }
 
-    fn setting(&mut self, id: u16, value: u32) {
+    fn setting(&mut self, id: u16, value: u32) -> Result<(), H2Error> {
         match id {
             settings::MAX_CONCURRENT_STREAMS => self.active_max = value,
             settings::MAX_FRAME_SIZE => self.frame_max = value,
@@ -526,9 +523,22 @@ impl Session {
                 self.stream_window += change;
                 for stream in &mut self.streams {
                     stream.window += change;
+                    check_window(stream.window)?;
                 }
             }
             _ => {}
         }
+        Ok(())
+    }
+}
+
+/// RFC 9113, 6.9.1 and 6.9.2.
+fn check_window(window: i64) -> Result<(), H2Error> {
+    match window > i64::from(WINDOW) {
+        true => Err(H2Error {
+            code: ErrorCode::FlowControlError,
+            what: "a window above 2^31-1",
+        }),
+        false => Ok(()),
     }
 }

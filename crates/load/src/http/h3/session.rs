@@ -8,7 +8,8 @@ use net::h3::{
 use quic::{Connection, Dir, Event, StreamEnd, StreamEvent, StreamId, VarInt, read};
 
 use super::EncodedRequest;
-use crate::http::session::{Answer, Fields, NO_FIELDS, Overhead, RemainingContent, broken_field};
+use crate::http::answer_fields::AnswerFields;
+use crate::http::session::{Answer, Fields, NO_FIELDS, Overhead, RemainingContent};
 
 /// The most bytes of an answer's field section.
 const SECTION_MAX: usize = 64 * 1024;
@@ -285,30 +286,25 @@ impl Session {
             frames.feed(bytes, |event| match event {
                 _ if wrong.is_some() => Ok(()),
                 Frame::Headers(section) if !*has_head => {
-                    let (status, length, broken) =
-                        response_head(section, text, fields.as_deref_mut())?;
-                    if broken.is_some() {
-                        wrong = broken;
-                        return Ok(());
-                    }
-                    // Informational answers come before the final one.
-                    if !(100..200).contains(&status) {
-                        *has_head = true;
-                        let empty = RemainingContent::of_empty(status, is_head_request);
-                        match empty.map_or(length, Ok) {
-                            Ok(length) => *content = length,
-                            Err(what) => {
-                                wrong = Some(what);
-                                return Ok(());
-                            }
+                    let head = read_fields(section, text, fields.as_deref_mut())?;
+                    let read = head.head().and_then(|status| match status {
+                        // Informational answers come before the final one.
+                        100..200 => Ok(None),
+                        _ => Ok(Some((status, head.content(is_head_request)?))),
+                    });
+                    match read {
+                        Ok(None) => {}
+                        Ok(Some((status, announced))) => {
+                            (*has_head, *content) = (true, announced);
+                            let bytes = section.len() as u64;
+                            each(Answer::Head {
+                                place,
+                                status,
+                                bytes,
+                                fields: fields.as_deref().unwrap_or(&NO_FIELDS),
+                            });
                         }
-                        let bytes = section.len() as u64;
-                        each(Answer::Head {
-                            place,
-                            status,
-                            bytes,
-                            fields: fields.as_deref().unwrap_or(&NO_FIELDS),
-                        });
+                        Err(what) => wrong = Some(what),
                     }
                     Ok(())
                 }
@@ -325,16 +321,8 @@ impl Session {
                 }
                 // Trailers.
                 Frame::Headers(section) => {
-                    if let Some(fields) = &mut fields {
-                        fields.clear();
-                    }
-                    qpack::decode(section, SECTION_MAX, text, |name, value| {
-                        wrong = wrong.or(broken_field(name, value));
-                        if let Some(fields) = &mut fields {
-                            fields.push(name, value);
-                        }
-                        Ok(())
-                    })?;
+                    let trailers = read_fields(section, text, fields.as_deref_mut())?;
+                    wrong = trailers.wrong_trailers();
                     if wrong.is_none()
                         && let Some(fields) = fields.as_deref()
                     {
@@ -468,46 +456,22 @@ fn begin(connection: &mut Connection) {
     }
 }
 
-/// What is wrong.
-type Wrong = &'static str;
-
-/// The status of an answer; its content by the `content-length`, or what is wrong with that; and what
-/// is wrong with its fields.
-type Head = (u16, Result<RemainingContent, Wrong>, Option<Wrong>);
-
-/// Reads the head of an answer.
-fn response_head(
+/// Reads a field section of an answer.
+fn read_fields(
     section: &[u8],
     text: &mut Vec<u8>,
     mut fields: Option<&mut Fields>,
-) -> Result<Head, H3Error> {
-    let mut status = 0;
-    let (mut content, mut wrong, mut broken) = (RemainingContent::default(), None, None);
+) -> Result<AnswerFields, H3Error> {
+    let mut read = AnswerFields::default();
     if let Some(fields) = &mut fields {
         fields.clear();
     }
-    let mut is_first = true;
     qpack::decode(section, SECTION_MAX, text, |name, value| {
-        if std::mem::take(&mut is_first) {
-            let number = std::str::from_utf8(value)
-                .ok()
-                .filter(|_| name == b":status");
-            status = number.and_then(|text| text.parse().ok()).unwrap_or(0);
-        }
-        broken = broken.or(broken_field(name, value));
-        if name == b"content-length" {
-            wrong = wrong.or(content.announce(value).err());
-        }
+        read.take(name, value);
         if let Some(fields) = &mut fields {
             fields.push(name, value);
         }
         Ok(())
     })?;
-    match (100..1000).contains(&status) {
-        true => Ok((status, wrong.map_or(Ok(content), Err), broken)),
-        false => Err(H3Error::new(
-            ErrorCode::MessageError,
-            "an answer does not begin with a valid status",
-        )),
-    }
+    Ok(read)
 }

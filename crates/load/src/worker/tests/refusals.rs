@@ -18,10 +18,12 @@ use readings::Pacing;
 
 use super::sim::MS;
 use super::*;
+use crate::exchange::{Kind, Lasting};
 use crate::http::Http;
 use crate::job::Segment;
 use crate::job::expect::Expect;
 use crate::job::target::{Http2, Target};
+use crate::job::traffic::{Events, Grpc, Traffic};
 use crate::record::merge::merge;
 
 const TIMEOUT_MS: u64 = 50;
@@ -57,7 +59,63 @@ fn habits() -> impl Strategy<Value = Vec<Habit>> {
     vec(one, 1..6)
 }
 
-fn job() -> impl Strategy<Value = Job> {
+/// What is asked for and how it is answered.
+#[derive(Clone, Copy, Debug)]
+enum Of {
+    Answers,
+    Grpc,
+    Events,
+}
+
+impl Of {
+    fn target(self) -> Target {
+        let address: std::net::SocketAddr = "127.0.0.1:80".parse().unwrap();
+        let (request, traffic) = match self {
+            Of::Answers => (&b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"[..], Traffic::Answers),
+            Of::Grpc => (
+                &b"POST /a.B/C HTTP/1.1\r\nHost: h\r\n\r\nhi"[..],
+                Traffic::Grpc(Grpc::default()),
+            ),
+            Of::Events => (
+                &b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"[..],
+                Traffic::Events(Events::default()),
+            ),
+        };
+        Target {
+            traffic,
+            ..Target::new(address, request.to_vec(), Expect::default())
+        }
+    }
+
+    /// The head of an answer, and what makes it a whole one.
+    fn answer(self, stream: u32, out: &mut Vec<u8>) {
+        let head = |fields: &[(&str, &str)], ends: bool, out: &mut Vec<u8>| {
+            frame::headers(out, stream, &hpack::block(fields), ends, 16_384);
+        };
+        match self {
+            Of::Answers => head(&[(":status", "200")], true, out),
+            Of::Grpc => {
+                head(
+                    &[(":status", "200"), ("content-type", "application/grpc")],
+                    false,
+                    out,
+                );
+                frame::data(out, stream, b"\0\0\0\0\x02hi", false);
+                head(&[("grpc-status", "0")], true, out);
+            }
+            Of::Events => {
+                head(
+                    &[(":status", "200"), ("content-type", "text/event-stream")],
+                    false,
+                    out,
+                );
+                frame::data(out, stream, b"data: a\n\ndata: b\n\n", true);
+            }
+        }
+    }
+}
+
+fn job(of: Of) -> impl Strategy<Value = Job> {
     let stop = || {
         prop_oneof![
             (1..300u64).prop_map(|window_ms| Stop::After(ms(window_ms))),
@@ -68,12 +126,10 @@ fn job() -> impl Strategy<Value = Job> {
         stop().prop_map(Segment::closed),
         (10..2_000u32, stop()).prop_map(|(rate, stop)| Segment::open(rate.into(), stop)),
     ];
-    (1..4u32, 1..5u32, vec(segment, 1..3)).prop_map(|(connections, streams, segments)| {
-        let address: std::net::SocketAddr = "127.0.0.1:80".parse().unwrap();
-        let get = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n".to_vec();
+    (1..4u32, 1..5u32, vec(segment, 1..3)).prop_map(move |(connections, streams, segments)| {
         let target = Target {
             http2: Some(Http2 { streams }),
-            ..Target::new(address, get, Expect::default())
+            ..of.target()
         };
         let mut job = Job::to(target.with_connections(connections));
         for (number, one) in segments.into_iter().enumerate() {
@@ -85,6 +141,7 @@ fn job() -> impl Strategy<Value = Job> {
 }
 
 struct Servers {
+    of: Of,
     /// Done in turn, without an end.
     habits: Vec<Habit>,
     number: usize,
@@ -110,14 +167,21 @@ impl Servers {
             let Some(reader) = self.readers.get_mut(&conn) else {
                 continue;
             };
-            let mut requests = Vec::new();
+            let (mut requests, mut opened) = (Vec::new(), 0);
             let fed = reader.feed(&sent, |event| {
-                if let Event::Headers { stream, .. } = event {
-                    requests.push(stream);
+                match event {
+                    Event::Headers { stream, .. } => requests.push(stream),
+                    Event::Data { flow, .. } => opened += flow,
+                    _ => {}
                 }
                 Ok(())
             });
             fed.unwrap();
+            if opened > 0 {
+                let mut out = Vec::new();
+                frame::window_update(&mut out, 0, opened);
+                network.arrive(conn, &out);
+            }
             for stream in requests {
                 if !self.readers.contains_key(&conn) {
                     break;
@@ -136,7 +200,7 @@ impl Servers {
         match habit {
             Habit::Answer => {
                 self.answers += 1;
-                frame::headers(&mut out, stream, &block, true, 16_384);
+                self.of.answer(stream, &mut out);
             }
             Habit::Refuse => frame::reset(&mut out, stream, ErrorCode::RefusedStream),
             Habit::RefuseLate => {
@@ -173,13 +237,14 @@ impl Driver for Servers {
 }
 
 /// Runs a worker through the job. Returns the rules that were broken.
-fn go_through(job: &Job, habits: Vec<Habit>) -> Vec<String> {
+fn go_through<K: Kind>(of: Of, job: &Job, habits: Vec<Habit>) -> Vec<String> {
     let options = IoOptions {
         buffers: 16,
         buffer_size: 1024,
         ..io_options(job, 0)
     };
     let servers = Servers {
+        of,
         habits,
         number: 0,
         readers: HashMap::new(),
@@ -191,7 +256,7 @@ fn go_through(job: &Job, habits: Vec<Habit>) -> Vec<String> {
     let (sender, _messages) = mpsc::channel();
     let job = Arc::new(job.clone());
     let mut worker =
-        Worker::<_, _, Http>::new(io, NetworkClock(clock.clone()), job.clone(), 0, sender);
+        Worker::<_, _, K>::new(io, NetworkClock(clock.clone()), job.clone(), 0, sender);
     let mut found = Vec::new();
     for (number, segment) in job.segments.iter().enumerate() {
         let (start, before) = (clock.get(), worker.io.driver.connects);
@@ -245,24 +310,37 @@ fn go_through(job: &Job, habits: Vec<Habit>) -> Vec<String> {
 
 #[test]
 fn however_servers_refuse_every_request_ends_in_time_and_is_counted_once() {
-    try_random(150, file!(), &(job(), habits()), |(job, habits)| {
-        go_through(&job, habits)
+    let of = Of::Answers;
+    try_random(150, file!(), &(job(of), habits()), |(job, habits)| {
+        go_through::<Http>(of, &job, habits)
     });
+}
+
+#[test]
+fn so_does_every_call_and_every_stream_of_events() {
+    for of in [Of::Grpc, Of::Events] {
+        try_random(100, file!(), &(job(of), habits()), |(job, habits)| {
+            go_through::<Lasting>(of, &job, habits)
+        });
+    }
 }
 
 #[test]
 fn a_server_that_refuses_everything_ends_a_segment_in_time() {
     for habit in [Habit::Refuse, Habit::GoAway, Habit::Close] {
-        let address: std::net::SocketAddr = "127.0.0.1:80".parse().unwrap();
-        let get = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n".to_vec();
-        let target = Target {
-            http2: Some(Http2 { streams: 3 }),
-            ..Target::new(address, get, Expect::default())
-        };
-        let mut job = Job::to(target.with_connections(2))
-            .segment(Segment::closed(Stop::After(Duration::from_millis(100))));
-        (job.timeout, job.connect_timeout) = (ms(TIMEOUT_MS), ms(CONNECT_TIMEOUT_MS));
-        let found = go_through(&job, vec![habit]);
-        assert!(found.is_empty(), "{habit:?}: {found:?}");
+        for of in [Of::Answers, Of::Grpc, Of::Events] {
+            let target = Target {
+                http2: Some(Http2 { streams: 3 }),
+                ..of.target()
+            };
+            let mut job = Job::to(target.with_connections(2))
+                .segment(Segment::closed(Stop::After(Duration::from_millis(100))));
+            (job.timeout, job.connect_timeout) = (ms(TIMEOUT_MS), ms(CONNECT_TIMEOUT_MS));
+            let found = match of {
+                Of::Answers => go_through::<Http>(of, &job, vec![habit]),
+                _ => go_through::<Lasting>(of, &job, vec![habit]),
+            };
+            assert!(found.is_empty(), "{habit:?}, {of:?}: {found:?}");
+        }
     }
 }

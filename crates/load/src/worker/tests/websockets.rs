@@ -1,7 +1,9 @@
 //! WebSockets in simulated time: what is due while a server is away waits, and is charged exactly.
 
-use net::simulated::{Driver, Network, SimIo};
+use net::simulated::{Driver, Network, SimIo, try_random};
 use net::ws::{Event as Said, Reader, Role, Writer, handshake};
+use proptest::collection::vec;
+use proptest::prelude::*;
 
 use super::*;
 use crate::exchange::Lasting;
@@ -203,4 +205,144 @@ fn a_connection_that_is_lost_without_a_message_due_comes_back() {
         (lasting.cut(), lasting.opened, lasting.open_min),
         (10, 20, 10)
     );
+}
+
+/// What a server does with a connection that asks for a WebSocket.
+#[derive(Clone, Copy, Debug)]
+enum Habit {
+    /// It accepts, answers so many messages, and closes.
+    Echo(u8),
+    /// It refuses the handshake.
+    Refuse,
+    /// It closes before it answers the handshake.
+    Close,
+    /// It does not take the connection.
+    Unreachable,
+    Silent,
+}
+
+/// A server that treats its connections in turn, without an end.
+struct Fickle {
+    habits: Vec<Habit>,
+    connects: u64,
+    open: Vec<(Socket, Habit)>,
+}
+
+impl Driver for Fickle {
+    fn turn(&mut self, network: &mut Network, wait_ns: Option<u64>) -> std::io::Result<()> {
+        for id in network.opening() {
+            let habit = self.habits[self.connects as usize % self.habits.len()];
+            self.connects += 1;
+            let is_unreachable = matches!(habit, Habit::Unreachable);
+            network.decide(id, is_unreachable.then_some(111));
+            let socket = Socket {
+                id,
+                head: Vec::new(),
+                reader: Reader::new(Role::Server, 1 << 16, None),
+                writer: Writer::new(Role::Server, 0, None),
+            };
+            self.open.push((socket, habit));
+        }
+        let mut has_answered = false;
+        self.open.retain_mut(|(socket, habit)| {
+            let sent = network.take_sent(socket.id);
+            if sent.is_empty() {
+                return true;
+            }
+            let refused = b"HTTP/1.1 503 A\r\nContent-Length: 0\r\n\r\n";
+            match habit {
+                Habit::Silent | Habit::Unreachable => return true,
+                Habit::Refuse => network.arrive(socket.id, refused),
+                Habit::Echo(left) if *left > 0 => {
+                    *left -= 1;
+                    let answer = socket.answer(&sent);
+                    network.arrive(socket.id, &answer);
+                    has_answered = true;
+                    return true;
+                }
+                Habit::Echo(_) | Habit::Close => {}
+            }
+            network.end(socket.id);
+            false
+        });
+        let idle = wait_ns.unwrap_or(0).max(ECHO_NS);
+        network.advance(if has_answered { ECHO_NS } else { idle });
+        match network.now_ns() > 20_000 * MS {
+            true => Err(std::io::Error::other("it does not end")),
+            false => Ok(()),
+        }
+    }
+}
+
+fn habits() -> impl Strategy<Value = Vec<Habit>> {
+    let one = prop_oneof![
+        3 => (0..20_u8).prop_map(Habit::Echo),
+        1 => Just(Habit::Refuse),
+        1 => Just(Habit::Close),
+        1 => Just(Habit::Unreachable),
+        1 => Just(Habit::Silent),
+    ];
+    vec(one, 1..6)
+}
+
+/// Runs a worker against such a server for a time. Returns the rules that were broken.
+fn fickle(
+    habits: Vec<Habit>,
+    (connections, in_flight): (u32, u32),
+    rate: Option<f64>,
+    window_ms: u64,
+) -> Vec<String> {
+    let stop = Stop::After(ms(window_ms));
+    let segment = rate.map_or(Segment::closed(stop), |rate| Segment::open(rate, stop));
+    let address: std::net::SocketAddr = "127.0.0.1:80".parse().unwrap();
+    let request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n".to_vec();
+    let websocket = WebSocket {
+        in_flight,
+        ..WebSocket::default()
+    };
+    let target = Target {
+        traffic: Traffic::WebSocket(websocket),
+        ..Target::new(address, request, Expect::default()).with_connections(connections)
+    };
+    let mut job = Job::to(target).segment(segment);
+    (job.timeout, job.connect_timeout) = (ms(50), ms(30));
+    let server = Fickle {
+        habits,
+        connects: 0,
+        open: Vec::new(),
+    };
+    let io = SimIo::new(io_options(&job, 0), 0, server);
+    let time = io.network.clock();
+    let (events, _messages) = mpsc::channel();
+    let clock = NetworkClock(time.clone());
+    let mut worker = Worker::<_, _, Lasting>::new(io, clock, Arc::new(job), 0, events);
+    let done = worker.segment(0, 0, &AtomicBool::new(false));
+    let mut found = Vec::new();
+    if let Err(error) = done {
+        found.push(format!("it failed: {error}"));
+    }
+    let took_ms = time.get() / MS;
+    if took_ms > window_ms + 2 * 50 + 30 + 60 {
+        found.push(format!("it took {took_ms} ms"));
+    }
+    // Two in a row may be without an answer, and then one at each check.
+    let connects = worker.io.driver.connects;
+    let done = worker.into_recorders().remove(0);
+    let most = u64::from(connections) * (3 + took_ms / 10) + done.requests_all;
+    if connects > most {
+        found.push(format!("{connects} connects in {took_ms} ms"));
+    }
+    if rate.is_none() && done.requests_all + done.errors_all.total() == 0 {
+        found.push("nothing is counted".to_owned());
+    }
+    found
+}
+
+#[test]
+fn however_servers_refuse_and_close_connections_are_opened_again_at_intervals_and_it_ends() {
+    let rates = proptest::option::of(10.0..2_000.0);
+    let inputs = (habits(), (1..4_u32, 1..4_u32), rates, 20..300_u64);
+    try_random(100, file!(), &inputs, |(habits, sizes, rate, window_ms)| {
+        fickle(habits, sizes, rate, window_ms)
+    });
 }

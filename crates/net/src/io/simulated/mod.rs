@@ -263,6 +263,12 @@ impl Network {
         self.buffers.iter().flatten().count()
     }
 
+    /// Bytes that the program holds to be sent on a connection.
+    pub fn held(&self, conn: ConnId) -> usize {
+        let sends = &self.connections[conn.generation as usize].sends;
+        sends.iter().map(|send| send.bytes.len()).sum()
+    }
+
     /// The entry of a connection, closed or not.
     fn connection(&mut self, conn: ConnId) -> &mut SimConnection {
         &mut self.connections[conn.generation as usize]

@@ -5,6 +5,7 @@ mod hostile;
 mod instructions;
 mod odd;
 mod ordinary_user;
+mod refusing;
 mod versions;
 mod worker_settings;
 mod wrong_answers;
