@@ -43,6 +43,8 @@ pub(crate) const VARIED_LOAD_KEYS: [&str; 33] = [
     "in_flight",
     "message_bytes",
     "message_rate",
+    "receive",
+    "fan_out",
     "retire_after",
     "grpc",
     "proto",

@@ -11,6 +11,7 @@ use readings::{HttpVersion, LagBase, Wrong};
 
 use crate::http::session::Fields;
 use crate::job::target::{Request, Target};
+use stamp::Stamp;
 
 pub(crate) mod conn;
 mod events;
@@ -164,6 +165,12 @@ pub(crate) trait Kind: Sized {
         bytes: &[u8],
         note: impl FnMut(Note),
     );
+
+    /// The WebSocket that the exchange is has opened.
+    fn socket_opened(&mut self, _is_own_clock: bool, _: Times, _: impl FnMut(Note)) {}
+
+    /// A message of so many bytes has come on it.
+    fn take_message(&mut self, _: Option<Stamp>, _bytes: u64, _: Times, _: impl FnMut(Note)) {}
 
     /// Takes the fields behind the content on such a stream.
     fn take_trailers(&mut self, _: &Fields, _: Times) {}

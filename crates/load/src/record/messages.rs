@@ -21,6 +21,8 @@ pub(crate) struct Messages {
     pub(crate) open: Vec<u64>,
     /// Messages since the last progress, inside the windows or not.
     pub(crate) ticked: u64,
+    /// Messages that members of topics were to receive.
+    pub(crate) expected: u64,
     pub(crate) count: u64,
     pub(crate) bytes: u64,
     pub(crate) first: Histogram,
@@ -121,6 +123,7 @@ impl Messages {
                 None => self.open.push(*open),
             }
         }
+        self.expected += part.expected;
         self.count += part.count;
         self.bytes += part.bytes;
         self.first.merge(&part.first);
@@ -141,11 +144,16 @@ impl Messages {
     }
 
     pub(crate) fn reading(mut self) -> LastingReading {
+        if self.expected > 0 {
+            let unreached = (self.expected + self.repeated).saturating_sub(self.count);
+            self.lost = i64::try_from(unreached).unwrap_or(i64::MAX);
+        }
         self.ends.sort_by_key(|one| std::cmp::Reverse(one.count));
         LastingReading {
             traffic: self.traffic,
             opened: self.opened,
             open_min: self.open.iter().copied().min().unwrap_or(0),
+            expected: self.expected,
             messages: self.count,
             message_bytes: self.bytes,
             first_message: self.first,

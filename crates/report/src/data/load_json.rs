@@ -117,6 +117,8 @@ fn lasting(reading: &LastingReading) -> Value {
         "traffic": reading.traffic,
         "opened": reading.opened,
         "open_min": reading.open_min,
+        "expected": reading.expected,
+        "reach": reading.reach(),
         "messages": reading.messages,
         "message_bytes": reading.message_bytes,
         "first_message_us": reading.first_message.quantiles(),

@@ -129,6 +129,12 @@ pub(super) fn lag_p99(_: &Reading, load: &LoadReading) -> Option<Value> {
     quantile_of(&load.lasting.as_ref()?.lag, 0.99)
 }
 
+pub(super) fn reach_share(_: &Reading, load: &LoadReading) -> Option<Value> {
+    let lasting = load.lasting.as_ref()?;
+    let half_step = 0.5 / lasting.expected as f64;
+    Some(Value::rounded(lasting.reach()?.max(half_step), half_step))
+}
+
 /// Less than this cannot be told from nothing, us.
 const MESSAGE_HALF_US: f64 = 0.5;
 

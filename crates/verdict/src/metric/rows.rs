@@ -8,7 +8,7 @@ use super::figures::{self, EventTime, Value};
 /// What a metric is about, which decides how it is judged.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Of {
-    /// Good answers or messages per second: more is better, of all others less is.
+    /// Good answers or messages per second: more is better, as of the reach; of all others less is.
     Throughput,
     /// A quantile of response latency, between 0 and 1.
     Latency(f64),
@@ -24,6 +24,8 @@ pub(super) enum Of {
     Limit,
     /// How messages of exchanges that last arrived.
     Messages,
+    /// How many of them did: more is better.
+    Reach,
     /// What the load generator cost; compared only where subjects have different ones.
     Driver,
     /// The share of requests that failed around events; compared by differences.
@@ -361,6 +363,18 @@ metrics! {
         gate: None,
         column: Some("messages"),
         figure: Some(figures::messages_per_s),
+    }
+    /// The share of the messages to members of topics that reached them; more is better.
+    ReachShare {
+        name: "reach_share",
+        words: "share of messages that reached their receivers",
+        unit: Unit::Share,
+        of: Of::Reach,
+        loops: Loops::Closed,
+        rank: 27,
+        gate: Some(GateMetric::Reach),
+        column: Some("reach"),
+        figure: Some(figures::reach_share),
     }
     /// CPU time of all servers on the subject's path per message of streams, microseconds; less is
     /// better.
