@@ -16,7 +16,8 @@ pub struct TrafficSpec {
     pub stall: Option<Duration>,
     /// Connections are WebSockets.
     pub websocket: bool,
-    /// Messages sent and not yet echoed, per WebSocket; `None` for 1.
+    /// Messages sent and not yet answered, per WebSocket, `None` for 1; a call with it streams both
+    /// ways.
     pub in_flight: Option<u32>,
     /// Bytes of a message that a WebSocket sends; `None` for 32.
     pub message_bytes: Option<u32>,

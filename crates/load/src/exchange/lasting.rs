@@ -117,6 +117,10 @@ impl Kind for Lasting {
         each!(self, one => one.take_message(stamp, bytes, times, note));
     }
 
+    fn more_to_send(&mut self, now: u64) -> u32 {
+        each!(self, one => one.more_to_send(now))
+    }
+
     fn take_trailers(&mut self, fields: &Fields, times: Times) {
         each!(self, one => one.take_trailers(fields, times));
     }

@@ -69,6 +69,11 @@ pub(crate) enum Note {
     /// It is open: messages may follow.
     Opened,
     Message(Message),
+    /// What came answers a message that was sent so long before, ns.
+    Answer {
+        arrived: u64,
+        after: u64,
+    },
     /// The due time of a message that was reported without one.
     Lag {
         due: Due,
@@ -171,6 +176,11 @@ pub(crate) trait Kind: Sized {
 
     /// A message of so many bytes has come on it.
     fn take_message(&mut self, _: Option<Stamp>, _bytes: u64, _: Times, _: impl FnMut(Note)) {}
+
+    /// How many further messages of its request may be sent now, which are sent then.
+    fn more_to_send(&mut self, _now: u64) -> u32 {
+        0
+    }
 
     /// Takes the fields behind the content on such a stream.
     fn take_trailers(&mut self, _: &Fields, _: Times) {}

@@ -60,6 +60,11 @@ impl Traffic {
         self.websocket().is_some_and(WebSocket::is_one_way)
     }
 
+    /// Whether a call streams messages both ways, each of which is answered.
+    pub(crate) fn streams_both_ways(&self) -> bool {
+        matches!(self, Traffic::Grpc(grpc) if grpc.call == CallKind::Both)
+    }
+
     /// The users, where requests are the steps of their sessions.
     pub(crate) fn users(&self) -> Option<&Users> {
         match self {
@@ -182,7 +187,7 @@ pub enum CallKind {
     ServerStream,
     /// A stream of the client's, then one message.
     ClientStream,
-    /// A message is sent when the one before was answered.
+    /// A stream each way, in which each message is answered.
     Both,
 }
 
@@ -192,6 +197,8 @@ pub struct Grpc {
     pub call: CallKind,
     /// Messages that the client sends in a call, of a stream of its own.
     pub messages: u32,
+    /// Of them, those that are not answered yet, where each is answered; at most, at least 1.
+    pub in_flight: u32,
     /// `grpc-timeout`; calls that are not over by then fail.
     #[serde(with = "serde_as::option_ns")]
     pub deadline: Option<Duration>,

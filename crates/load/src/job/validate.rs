@@ -5,7 +5,7 @@ use std::time::Duration;
 use readings::Pacing;
 
 use super::target::{Request, Target};
-use super::traffic::{CallKind, Traffic, WebSocket};
+use super::traffic::{Traffic, WebSocket};
 use super::{CALL_BYTES_MAX, Job, ROW_MIN, Segment, Stage, Stop, fields};
 
 /// A job that makes no sense.
@@ -43,9 +43,6 @@ pub enum JobError {
         "gRPC calls need HTTP/2 and requests with POST, each with at most {CALL_BYTES_MAX} bytes"
     )]
     NotGrpc,
-    /// A kind of call that the load cannot make.
-    #[error("calls with bidirectional streams are not supported")]
-    BothStreams,
     /// Sessions whose steps are not the target's requests, capture what has no name, or have no place for
     /// cookies.
     #[error(
@@ -214,9 +211,6 @@ impl Target {
         let Traffic::Grpc(grpc) = &self.traffic else {
             return Ok(());
         };
-        if grpc.call == CallKind::Both {
-            return Err(JobError::BothStreams);
-        }
         let fits =
             |one: &Request| one.bytes.starts_with(b"POST ") && grpc.bytes(one) <= CALL_BYTES_MAX;
         match self.http2.is_some() && self.requests.iter().all(fits) {

@@ -27,6 +27,8 @@ pub(crate) struct Messages {
     pub(crate) bytes: u64,
     pub(crate) first: Histogram,
     pub(crate) gap: Histogram,
+    /// From a message of the client's to its answer.
+    pub(crate) answer: Histogram,
     /// Of those that were due at a known time.
     pub(crate) lag: Histogram,
     pub(crate) lag_base: Option<LagBase>,
@@ -128,6 +130,7 @@ impl Messages {
         self.bytes += part.bytes;
         self.first.merge(&part.first);
         self.gap.merge(&part.gap);
+        self.answer.merge(&part.answer);
         self.lag.merge(&part.lag);
         self.lag_base = self.lag_base.max(part.lag_base);
         self.stalls += part.stalls;
@@ -158,6 +161,7 @@ impl Messages {
             message_bytes: self.bytes,
             first_message: self.first,
             gap: self.gap,
+            answer: self.answer,
             lag: self.lag,
             lag_base: self.lag_base,
             stalls: self.stalls,

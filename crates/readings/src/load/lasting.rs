@@ -102,6 +102,8 @@ pub struct LastingReading {
     pub first_message: Histogram,
     /// Between two messages of an exchange, ns.
     pub gap: Histogram,
+    /// From a message of the client's to its answer, ns, in calls with streams both ways.
+    pub answer: Histogram,
     /// How late messages arrived, ns; empty where no due times are known.
     pub lag: Histogram,
     /// What [`Self::lag`] is counted from; of several the one that says least.
@@ -207,6 +209,7 @@ impl LastingReading {
         add_count(&mut self.message_bytes, part.message_bytes);
         self.first_message.merge(&part.first_message);
         self.gap.merge(&part.gap);
+        self.answer.merge(&part.answer);
         self.lag.merge(&part.lag);
         self.lag_base = self.lag_base.max(part.lag_base);
         add_count(&mut self.stalls, part.stalls);

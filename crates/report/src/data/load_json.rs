@@ -123,6 +123,7 @@ fn lasting(reading: &LastingReading) -> Value {
         "message_bytes": reading.message_bytes,
         "first_message_us": reading.first_message.quantiles(),
         "gap_us": reading.gap.quantiles(),
+        "answer_us": reading.answer.quantiles(),
         "lag_us": reading.lag.quantiles(),
         "lag_base": reading.lag_base,
         "stalls": reading.stalls,

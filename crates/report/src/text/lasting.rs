@@ -63,6 +63,7 @@ pub(crate) fn rows(reading: &LoadReading) -> Vec<(&'static str, &Histogram)> {
     };
     let rows = [
         (names.first, &lasting.first_message),
+        ("Answer to a message", &lasting.answer),
         (gap, &lasting.gap),
         (lag, &lasting.lag),
     ];

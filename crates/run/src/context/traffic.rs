@@ -39,11 +39,13 @@ pub(crate) fn traffic(load: &LoadSpec) -> Traffic {
             })
         }
         TrafficKind::Grpc => Traffic::Grpc(Grpc {
-            call: match asked.call_messages {
-                None => CallKind::Unary,
-                Some(_) => CallKind::ClientStream,
+            call: match (asked.call_messages, asked.in_flight) {
+                (_, Some(_)) => CallKind::Both,
+                (Some(_), None) => CallKind::ClientStream,
+                (None, None) => CallKind::Unary,
             },
             messages: asked.call_messages.unwrap_or(1),
+            in_flight: asked.in_flight.unwrap_or(1),
             deadline: asked.deadline,
         }),
     }

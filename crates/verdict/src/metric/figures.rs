@@ -125,6 +125,10 @@ pub(super) fn gap_p99(_: &Reading, load: &LoadReading) -> Option<Value> {
     quantile_of(&load.lasting.as_ref()?.gap, 0.99)
 }
 
+pub(super) fn answer_p99(_: &Reading, load: &LoadReading) -> Option<Value> {
+    quantile_of(&load.lasting.as_ref()?.answer, 0.99)
+}
+
 pub(super) fn lag_p99(_: &Reading, load: &LoadReading) -> Option<Value> {
     quantile_of(&load.lasting.as_ref()?.lag, 0.99)
 }

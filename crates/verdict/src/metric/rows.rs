@@ -352,6 +352,19 @@ metrics! {
         column: Some("gap p99"),
         figure: Some(figures::gap_p99),
     }
+    /// 99th percentile of the time from a message to its answer, in calls with streams both ways,
+    /// microseconds; less is better.
+    AnswerUsP99 {
+        name: "answer_us_p99",
+        words: "99th percentile of the time to a message's answer",
+        unit: Unit::Us,
+        of: Of::Messages,
+        loops: Loops::Closed,
+        rank: 28,
+        gate: None,
+        column: Some("answer p99"),
+        figure: Some(figures::answer_p99),
+    }
     /// Messages received per second, of streams; more is better.
     MessagesPerS {
         name: "messages_per_s",

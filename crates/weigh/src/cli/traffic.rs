@@ -94,7 +94,8 @@ pub struct WebSocketArgs {
     /// --fan-out: messages per second of each topic.
     #[arg(long, value_name = "RATE", value_parser = units::rate)]
     pub message_rate: Option<f64>,
-    /// Messages sent and not yet echoed, per connection [default: 1].
+    /// Messages sent and not yet echoed, per connection [default: 1]; with --grpc, per call of a method
+    /// that streams both ways.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub in_flight: Option<u32>,
     /// Messages before a connection is closed and another opened.
@@ -124,13 +125,13 @@ pub struct WebSocketArgs {
 }
 
 impl WebSocketArgs {
-    /// An option that was given.
-    pub fn given(&self) -> Option<&'static str> {
+    /// An option that was given, but for those that calls have too.
+    pub fn given(&self, are_calls: bool) -> Option<&'static str> {
         let options = [
             ("--messages", self.messages.is_some()),
             ("--message-bytes", self.message_bytes.is_some()),
             ("--message-rate", self.message_rate.is_some()),
-            ("--in-flight", self.in_flight.is_some()),
+            ("--in-flight", self.in_flight.is_some() && !are_calls),
             ("--retire-after", self.retire_after.is_some()),
             ("--receive", self.receive),
             ("--fan-out", self.fan_out.is_some()),

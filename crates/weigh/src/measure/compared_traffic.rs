@@ -36,7 +36,8 @@ pub(super) fn add(
              with requests",
         ));
     }
-    if !is_websocket && let Some(option) = traffic.websocket.given() {
+    let are_calls = traffic.grpc.method_name.is_some();
+    if !is_websocket && let Some(option) = traffic.websocket.given(are_calls) {
         return Err(Failure::words(format!(
             "{option} is for WebSockets; expected ws:// or wss:// URLs"
         )));

@@ -121,7 +121,12 @@ fn dependent(traffic: &TrafficSpec) -> [(&'static str, TrafficKind, bool); 11] {
     [
         ("pace", Events, traffic.pace.is_some()),
         ("stall", Events, traffic.stall.is_some()),
-        ("in_flight", WebSocket, traffic.in_flight.is_some()),
+        // Calls have it too.
+        (
+            "in_flight",
+            WebSocket,
+            traffic.in_flight.is_some() && traffic.grpc.is_none(),
+        ),
         ("message_bytes", WebSocket, traffic.message_bytes.is_some()),
         ("message_rate", WebSocket, traffic.message_rate.is_some()),
         ("receive", WebSocket, traffic.receive),

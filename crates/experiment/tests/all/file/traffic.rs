@@ -57,6 +57,8 @@ fn each_kind_is_read_and_written_back() {
     assert!(only.load.traffic.receive && only.design.latency_window.is_zero());
 
     let text = "grpc = \"weigh.v1.Echo/Unary\"\nbody = \"\\n\\u0005hello\"\ncall_messages = 3\ndeadline = \"2s\"\nstreams = 8";
+    let both = read(&format!("{text}\nin_flight = 4"), "");
+    assert_eq!(both.load.traffic.in_flight, Some(4));
     let grpc = read(text, "");
     assert_eq!(grpc.load.traffic.kind(), TrafficKind::Grpc);
     let subject = &grpc.under(&Condition::new()).subjects[0];

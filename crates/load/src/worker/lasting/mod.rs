@@ -70,6 +70,11 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
                     recorder.gaps.end(segment, at - from);
                 }
             }
+            Note::Answer { arrived, after } => {
+                if is_inside(None, arrived) {
+                    messages.answer.record_ns(after);
+                }
+            }
             Note::Lag { due, arrived } => {
                 if is_inside(Some(due.at), arrived) {
                     messages.record_lag(due, arrived);

@@ -93,7 +93,7 @@ pub(super) fn traffic(
     let given = &args.traffic.websocket;
     if !url.is_websocket {
         let scheme = if url.is_tls { "wss" } else { "ws" };
-        return match given.given() {
+        return match given.given(args.traffic.grpc.method_name.is_some()) {
             None => Ok((args.traffic.traffic(), expect)),
             Some(option) => Err(Failure::words(format!(
                 "{option} is for WebSockets; expected {scheme}://{}{}",

@@ -92,6 +92,19 @@ fn messages_that_are_no_answers_are_counted() {
 }
 
 #[test]
+fn messages_of_calls_both_ways_are_answered() {
+    let place = Place::new();
+    let origin = Origin::with(&place, "");
+    let message = "--body {\"payload\":\"aGVsbG8=\"}";
+    let call = "--grpc weigh.v1.Echo/Both --call-messages 20 --in-flight 4 -c 2 --count 10";
+    let (_, document) = load(&place, &origin.url, &format!("{call} {message}"));
+    no_errors(&document);
+    assert_eq!(document["requests"], 10, "{document}");
+    assert_eq!(document["lasting"]["messages"], 200);
+    assert_eq!(document["lasting"]["answer_us"]["count"], 200);
+}
+
+#[test]
 fn options_that_do_not_go_together_are_refused() {
     let place = Place::new();
     for (line, says) in [
