@@ -180,6 +180,7 @@ fn form(metric: GateMetric) -> &'static str {
         GateUnit::LatencyUs => "`+10%` (against the baseline) or `20ms`",
         GateUnit::CpuUs => "`+5%` (against the baseline) or `30us`",
         GateUnit::Bytes => "`+10%` (against the baseline) or `200MB`",
+        GateUnit::Share if metric.higher_is_better() => "a share such as `99.9%`",
         GateUnit::Share => "a share of the requests such as `0.1%`",
     }
 }
@@ -288,7 +289,7 @@ mod tests {
             (
                 "",
                 1,
-                "expected a metric: throughput, p50, p99, cpu, cpu_at_rate, memory, start, rest_memory, reload, memory_after, accepted, first_message, lag, failed",
+                "expected a metric: throughput, p50, p99, cpu, cpu_at_rate, memory, start, rest_memory, reload, memory_after, accepted, first_message, lag, reach, failed",
             ),
             (
                 "thruput > -3%",

@@ -27,7 +27,7 @@ pub use job::filling::Filling;
 pub use job::log::Log;
 pub use job::packed::Unpackable;
 pub use job::target::{Choice, Http2, Http3, Idle, ProxyHeader, ProxyVersion, Request, Target};
-pub use job::traffic::{CallKind, Events, Grpc, Step, Traffic, Users, WebSocket};
+pub use job::traffic::{CallKind, Events, Grpc, SocketFlow, Step, Traffic, Users, WebSocket};
 pub use job::{
     Arrivals, CALL_BYTES_MAX, Job, JobError, Part, ROW_MIN, Segment, Stage, Stop, TimestampSource,
     Wait,

@@ -53,6 +53,8 @@ pub enum GateMetric {
     FirstMessage,
     /// The 99th percentile of how late its messages arrive.
     Lag,
+    /// The share of the messages to members of topics that reached them.
+    Reach,
     /// The share of requests that failed.
     Failed,
     /// The highest rate that keeps an objective; of `weigh capacity` only.
@@ -62,20 +64,20 @@ pub enum GateMetric {
 /// The unit of a gate's bound on a figure of the subject alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GateUnit {
-    /// Requests per second; more is better, of all others less is.
+    /// Requests per second.
     RequestsPerS,
     /// Microseconds until the answer.
     LatencyUs,
     /// Microseconds of CPU time for each request.
     CpuUs,
     Bytes,
-    /// A fraction of the requests.
+    /// A fraction of the requests, or of the messages.
     Share,
 }
 
 impl GateMetric {
     /// Every metric with its word and its unit, in the order of reports.
-    const ROWS: [(GateMetric, &'static str, GateUnit); 15] = [
+    const ROWS: [(GateMetric, &'static str, GateUnit); 16] = [
         (GateMetric::Throughput, "throughput", GateUnit::RequestsPerS),
         (GateMetric::P50, "p50", GateUnit::LatencyUs),
         (GateMetric::P99, "p99", GateUnit::LatencyUs),
@@ -93,6 +95,7 @@ impl GateMetric {
             GateUnit::LatencyUs,
         ),
         (GateMetric::Lag, "lag", GateUnit::LatencyUs),
+        (GateMetric::Reach, "reach", GateUnit::Share),
         (GateMetric::Failed, "failed", GateUnit::Share),
         (GateMetric::Capacity, "capacity", GateUnit::RequestsPerS),
     ];
@@ -121,7 +124,7 @@ impl GateMetric {
 
     /// Whether more is better.
     pub fn higher_is_better(self) -> bool {
-        self.unit() == GateUnit::RequestsPerS
+        self.unit() == GateUnit::RequestsPerS || self == GateMetric::Reach
     }
 }
 

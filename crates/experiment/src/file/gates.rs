@@ -77,6 +77,16 @@ fn check_is_measured(gate: &Gate, experiment: &Experiment) -> Result<(), String>
             gate.metric.name()
         ));
     }
+    if gate.metric == GateMetric::Reach {
+        let loads = experiment.all_loads();
+        return match loads.iter().any(|(_, load)| load.traffic.fan_out.is_some()) {
+            true => Ok(()),
+            false => Err(
+                "`reach` is measured of topics: set fan_out = true in [load], or remove the gate"
+                    .to_owned(),
+            ),
+        };
+    }
     if matches!(gate.metric, GateMetric::FirstMessage | GateMetric::Lag) {
         let loads = experiment.all_loads();
         let mut loads = loads.iter().map(|(_, load)| load.traffic.kind());

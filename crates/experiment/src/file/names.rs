@@ -14,7 +14,7 @@ pub(super) const LOAD_FACTOR: &str = "load";
 pub(super) const LOAD_HOST_FACTOR: &str = "from";
 
 /// The keys of `[load]` that a factor can vary.
-pub(crate) const VARIED_LOAD_KEYS: [&str; 33] = [
+pub(crate) const VARIED_LOAD_KEYS: [&str; 35] = [
     "connections",
     "idle",
     "threads",
@@ -43,6 +43,8 @@ pub(crate) const VARIED_LOAD_KEYS: [&str; 33] = [
     "in_flight",
     "message_bytes",
     "message_rate",
+    "receive",
+    "fan_out",
     "retire_after",
     "grpc",
     "proto",

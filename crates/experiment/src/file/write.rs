@@ -365,6 +365,11 @@ fn put_traffic(table: &mut Table, traffic: &TrafficSpec) {
     table.put_some("in_flight", traffic.in_flight);
     table.put_some("message_bytes", traffic.message_bytes);
     table.put_some("message_rate", traffic.message_rate.map(rate_text));
+    table.put_some("receive", traffic.receive.then_some(true));
+    match traffic.fan_out {
+        Some(0) => table.put_some("fan_out", Some(true)),
+        members => table.put_some("fan_out", members),
+    }
     table.put_some("retire_after", traffic.retire_after.map(count));
     table.put_some("grpc", traffic.grpc.as_deref());
     table.put_list("proto", traffic.proto.iter().cloned());

@@ -138,7 +138,9 @@ impl LoadSpec {
     /// Makes loads equal that differ in the rate of their open loop only.
     pub(super) fn leave_out_rate(&mut self) {
         self.rate = Rate::Auto;
-        self.traffic.message_rate = None;
+        if self.traffic.fan_out.is_none() {
+            self.traffic.message_rate = None;
+        }
     }
 
     /// Whether its requests are the steps of users, who arrive in an open loop.
@@ -151,7 +153,7 @@ impl LoadSpec {
     pub(crate) fn settle(&mut self) {
         // A thread without a connection has nothing to do.
         self.threads = self.threads.map(|threads| threads.min(self.connections));
-        if let Some(per_s) = self.traffic.message_rate {
+        if let (Some(per_s), None) = (self.traffic.message_rate, self.traffic.fan_out) {
             self.rate = Rate::PerSecond(per_s * f64::from(self.connections));
         }
         if self.traffic.grpc.is_some() {

@@ -16,12 +16,17 @@ pub struct TrafficSpec {
     pub stall: Option<Duration>,
     /// Connections are WebSockets.
     pub websocket: bool,
-    /// Messages sent and not yet echoed, per WebSocket; `None` for 1.
+    /// Messages sent and not yet answered, per WebSocket, `None` for 1; a call with it streams both
+    /// ways.
     pub in_flight: Option<u32>,
     /// Bytes of a message that a WebSocket sends; `None` for 32.
     pub message_bytes: Option<u32>,
-    /// Messages per second on each WebSocket, in an open loop.
+    /// Messages per second on each WebSocket, in an open loop; of each topic, with `fan_out`.
     pub message_rate: Option<f64>,
+    /// Only the servers send.
+    pub receive: bool,
+    /// Connections of a topic, on which one sends and all receive; 0 for one topic of all.
+    pub fan_out: Option<u32>,
     /// Messages after which a WebSocket is closed and another opened.
     pub retire_after: Option<u64>,
     /// The method that is called, as `package.Service/Method`.
@@ -49,10 +54,10 @@ impl TrafficSpec {
         }
     }
 
-    /// Whether the server sets the pace: how many exchanges there are in a second says nothing of
+    /// Whether the sender sets the pace: how many exchanges there are in a second says nothing of
     /// it, and no rate can be asked of it.
     pub fn is_paced_by_sender(&self) -> bool {
-        self.events.is_some()
+        self.events.is_some() || self.receive || self.fan_out.is_some()
     }
 }
 
@@ -73,6 +78,10 @@ pub enum TrafficChange {
     MessageBytes(u32),
     /// `message_rate`
     MessageRate(f64),
+    /// `receive`
+    Receive(bool),
+    /// `fan_out`
+    FanOut(Option<u32>),
     /// `retire_after`
     RetireAfter(u64),
     /// `grpc`
@@ -95,6 +104,8 @@ impl TrafficChange {
             Self::InFlight(count) => traffic.in_flight = Some(*count),
             Self::MessageBytes(bytes) => traffic.message_bytes = Some(*bytes),
             Self::MessageRate(per_s) => traffic.message_rate = Some(*per_s),
+            Self::Receive(value) => traffic.receive = *value,
+            Self::FanOut(members) => traffic.fan_out = *members,
             Self::RetireAfter(count) => traffic.retire_after = Some(*count),
             Self::Grpc(method) => traffic.grpc = Some(method.clone()),
             Self::Proto(files) => traffic.proto.clone_from(files),

@@ -5,6 +5,7 @@ use net::http::HttpError;
 use readings::{HttpVersion, Wrong};
 
 use super::events::Events;
+use super::stamp::Stamp;
 use super::visit::{User, Visit};
 use super::{Ending, Kind, Note, Times};
 use crate::http::Http;
@@ -41,6 +42,9 @@ impl Kind for Lasting {
     fn new(target: &Target) -> Self {
         match &target.traffic {
             Traffic::Events(_) => Lasting::Events(Box::new(Events::new(target))),
+            Traffic::WebSocket(websocket) if websocket.is_one_way() => {
+                Lasting::Events(Box::new(Events::new(target)))
+            }
             Traffic::Grpc(_) => Lasting::Grpc(Box::new(Call::new(target))),
             Traffic::Users(_) => Lasting::Visit(Box::new(Visit::new(target))),
             Traffic::Answers | Traffic::WebSocket(_) => Lasting::Answer(Http::new(target)),
@@ -97,6 +101,24 @@ impl Kind for Lasting {
         note: impl FnMut(Note),
     ) {
         each!(self, one => one.take_content(request, times, bytes, note));
+    }
+
+    fn socket_opened(&mut self, is_own_clock: bool, times: Times, note: impl FnMut(Note)) {
+        each!(self, one => one.socket_opened(is_own_clock, times, note));
+    }
+
+    fn take_message(
+        &mut self,
+        stamp: Option<Stamp>,
+        bytes: u64,
+        times: Times,
+        note: impl FnMut(Note),
+    ) {
+        each!(self, one => one.take_message(stamp, bytes, times, note));
+    }
+
+    fn more_to_send(&mut self, now: u64) -> u32 {
+        each!(self, one => one.more_to_send(now))
     }
 
     fn take_trailers(&mut self, fields: &Fields, times: Times) {

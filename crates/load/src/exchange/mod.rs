@@ -11,6 +11,7 @@ use readings::{HttpVersion, LagBase, Wrong};
 
 use crate::http::session::Fields;
 use crate::job::target::{Request, Target};
+use stamp::Stamp;
 
 pub(crate) mod conn;
 mod events;
@@ -68,6 +69,11 @@ pub(crate) enum Note {
     /// It is open: messages may follow.
     Opened,
     Message(Message),
+    /// What came answers a message that was sent so long before, ns.
+    Answer {
+        arrived: u64,
+        after: u64,
+    },
     /// The due time of a message that was reported without one.
     Lag {
         due: Due,
@@ -164,6 +170,17 @@ pub(crate) trait Kind: Sized {
         bytes: &[u8],
         note: impl FnMut(Note),
     );
+
+    /// The WebSocket that the exchange is has opened.
+    fn socket_opened(&mut self, _is_own_clock: bool, _: Times, _: impl FnMut(Note)) {}
+
+    /// A message of so many bytes has come on it.
+    fn take_message(&mut self, _: Option<Stamp>, _bytes: u64, _: Times, _: impl FnMut(Note)) {}
+
+    /// How many further messages of its request may be sent now, which are sent then.
+    fn more_to_send(&mut self, _now: u64) -> u32 {
+        0
+    }
 
     /// Takes the fields behind the content on such a stream.
     fn take_trailers(&mut self, _: &Fields, _: Times) {}

@@ -1,5 +1,7 @@
 //! What a sender that knows its pace writes at the start of its messages: `weigh N DUE_NS `.
 
+use std::io::Write as _;
+
 /// The name of the header field with the ID of the sender's clock.
 pub(crate) const CLOCK_FIELD: &str = "weigh-clock";
 /// What a stamp begins with.
@@ -28,6 +30,12 @@ impl Stamp {
 }
 
 impl Stamp {
+    /// Writes it at the end of a text.
+    pub(crate) fn write(self, text: &mut Vec<u8>) {
+        // Writing to a vector does not fail.
+        let _ = write!(text, "weigh {} {} ", self.number, self.due_ns);
+    }
+
     /// Whether this may be the beginning of a stamp whose rest has not come.
     pub(crate) fn is_begun(text: &[u8]) -> bool {
         let Some(rest) = text.strip_prefix(STAMP) else {

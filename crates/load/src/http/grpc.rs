@@ -1,6 +1,7 @@
 //! A gRPC call over HTTP/2: its answer is judged by its messages and by the status in its trailers.
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
 
 use net::grpc::{
     self, GrpcError, MESSAGE_BYTES_MAX, MessageReader, Part, decode_message, is_content_type,
@@ -45,6 +46,39 @@ pub(crate) struct Call {
     check: BodyCheck,
     /// Where the server sends a stream.
     stream: Option<Box<Stream>>,
+    /// Where both do, and each message is answered.
+    turns: Option<Box<Turns>>,
+}
+
+/// The messages of the client's in a call in which each is answered.
+#[derive(Debug)]
+struct Turns {
+    all: u32,
+    /// Those that are sent at first.
+    first: u32,
+    sent: u32,
+    /// When the others were sent that are not answered.
+    sent_at: VecDeque<u64>,
+}
+
+impl Turns {
+    fn of(grpc: &Grpc) -> Self {
+        let first = grpc.sent_first();
+        Self {
+            all: grpc.sent(),
+            first,
+            sent: first,
+            sent_at: VecDeque::new(),
+        }
+    }
+
+    /// When the message was sent which the answer with this number, from 1, is for.
+    fn answered(&mut self, number: u64, first_sent: u64) -> Option<u64> {
+        match number <= u64::from(self.first) {
+            true => Some(first_sent),
+            false => self.sent_at.pop_front(),
+        }
+    }
 }
 
 /// A stream of the server's messages.
@@ -86,7 +120,12 @@ impl Call {
             is_late: false,
             check: BodyCheck::default(),
             stream: has_stream.then(|| Box::new(Stream::new())),
+            turns: (grpc.call == CallKind::Both).then(|| Box::new(Turns::of(&grpc))),
         }
+    }
+
+    fn lacks_answers(&self, turns: &Turns) -> bool {
+        self.messages != u64::from(turns.all)
     }
 
     fn look_at_time(&mut self, times: Times) {
@@ -164,6 +203,15 @@ impl Call {
         if self.stream.is_none() && self.messages != 1 {
             let found = format!("{} messages", self.messages);
             return of(WrongKind::Length, "one message", found);
+        }
+        if let Some(turns) = self
+            .turns
+            .as_ref()
+            .filter(|turns| self.lacks_answers(turns))
+        {
+            let expected = format!("{} answers", turns.all);
+            let found = format!("{} messages", self.messages);
+            return of(WrongKind::Length, &expected, found);
         }
         let by_content = request.expect.judge(self.http, false, &self.check);
         by_content.unwrap_or_else(|| of(protocol, "a good answer", "another".to_owned()))
@@ -246,6 +294,10 @@ impl Kind for Call {
         self.fault = None;
         self.is_late = false;
         self.check.reset();
+        if let Some(turns) = &mut self.turns {
+            turns.sent = turns.first;
+            turns.sent_at.clear();
+        }
         if let Some(stream) = &mut self.stream {
             stream.sequence.begin();
             (stream.is_open, stream.last_sign) = (false, 0);
@@ -310,15 +362,35 @@ impl Kind for Call {
         }
         self.check.take(&request.expect.body, bytes);
         let (messages, stream) = (&mut self.messages, &mut self.stream);
+        let turns = &mut self.turns;
         let fed = self.reader.feed(bytes, |part| {
             *messages += u64::from(part == Part::End);
             if let Some(stream) = stream {
                 stream.take(part, times.arrived, &mut note);
             }
+            if part == Part::End
+                && let Some(turns) = turns
+                && let Some(sent) = turns.answered(*messages, times.sent)
+            {
+                let (arrived, after) = (times.arrived, times.arrived.saturating_sub(sent));
+                note(Note::Answer { arrived, after });
+            }
         });
         if let Err(error) = fed {
             self.fault = Some(Fault::Messages(error));
         }
+    }
+
+    fn more_to_send(&mut self, now: u64) -> u32 {
+        let Some(turns) = &mut self.turns else {
+            return 0;
+        };
+        let answered = u32::try_from(self.messages).unwrap_or(u32::MAX);
+        let may_be_sent = answered.saturating_add(turns.first).min(turns.all);
+        let more = may_be_sent.saturating_sub(turns.sent);
+        turns.sent += more;
+        turns.sent_at.extend((0..more).map(|_| now));
+        more
     }
 
     #[inline]
@@ -374,7 +446,11 @@ impl Kind for Call {
             && self.is_grpc
             && self.fault.is_none()
             && !self.is_late
-            && (self.messages == 1 || self.stream.is_some());
+            && (self.messages == 1 || self.stream.is_some())
+            && !self
+                .turns
+                .as_ref()
+                .is_some_and(|turns| self.lacks_answers(turns));
         match is_good {
             true => request.expect.judge(self.http, false, &self.check),
             false => Some(self.wrong(request)),

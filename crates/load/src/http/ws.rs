@@ -1,15 +1,16 @@
-//! One WebSocket as a client that gets back what it sends, without I/O.
+//! One WebSocket as a client that gets back what it sends, or only receives, without I/O.
 //!
-//! Each message has a number, which counts the messages of its connection, at its start: so that an
+//! Each message that comes back has a number, which counts the messages of its connection, at its start: so that an
 //! echo which is lost, comes twice or comes before another is told from one with wrong content.
 
 use std::collections::VecDeque;
 
 use net::http::{HEAD_BYTES_MAX, INTERIM_MAX, has_empty_line};
 use net::ws::{CloseCode, Event, MessageKind, Reader, Role, Writer, handshake};
-use readings::{Wrong, WrongKind};
+use readings::{SOCKET_MESSAGE_BYTES_MAX, Wrong, WrongKind};
 
 use super::session::Overhead;
+use crate::exchange::stamp::{CLOCK_FIELD, STAMP_MAX, Stamp, is_own_clock};
 use crate::job::traffic::WebSocket;
 
 /// Digits of a message's number, at most.
@@ -23,8 +24,10 @@ const GIVEN_UP: u32 = u32::MAX;
 /// What arrived.
 #[derive(Debug)]
 pub(crate) enum Said {
-    /// The handshake is complete.
-    Opened,
+    /// The handshake is complete; whether the server has this machine's clock.
+    Opened { is_own_clock: bool },
+    /// A message where none is an answer.
+    Message { stamp: Option<Stamp>, bytes: u64 },
     /// The message of a place has come back, good or not.
     Echo {
         place: u32,
@@ -131,20 +134,33 @@ impl Session {
         if let Phase::Handshake { key, head } = &mut flow.phase {
             let from = head.len();
             head.extend_from_slice(bytes);
-            let Some((behind, deflate)) = take_answer(head, from, key, flow.settings.deflate)?
-            else {
+            let Some(answer) = take_answer(head, from, key, flow.settings.deflate)? else {
                 return Ok(());
             };
+            let Answer {
+                behind,
+                deflate,
+                is_own_clock,
+            } = answer;
             bytes = &bytes[bytes.len() - behind..];
-            let longest = flow.settings.message_bytes as usize + LONGER_MAX;
+            let longest = match flow.settings.is_one_way() {
+                true => SOCKET_MESSAGE_BYTES_MAX as usize,
+                false => flow.settings.message_bytes as usize + LONGER_MAX,
+            };
             *reader = Reader::new(Role::Client, longest, deflate);
             flow.writer = Writer::new(Role::Client, flow.seed, deflate);
             flow.phase = Phase::Open;
-            said(Said::Opened);
+            said(Said::Opened { is_own_clock });
         }
         loop {
             match reader.next(&mut bytes) {
                 Ok(None) => return Ok(()),
+                Ok(Some(Event::Message(_, content))) if flow.settings.is_one_way() => {
+                    flow.overhead.offset();
+                    let stamp = Stamp::read(&content[..content.len().min(STAMP_MAX)]);
+                    let bytes = content.len() as u64;
+                    said(Said::Message { stamp, bytes });
+                }
                 Ok(Some(Event::Message(kind, content))) => flow.echo(kind, content, &mut said),
                 Ok(Some(control)) => flow.control(control)?,
                 Err(error) => {
@@ -200,11 +216,27 @@ impl Flow {
         if self.is_ending || !matches!(self.phase, Phase::Open) {
             return false;
         }
+        if self.settings.is_one_way() {
+            return true;
+        }
         self.writer.message(&mut self.out, self.kind, &self.next);
         self.in_flight.push_back((self.next_number, place));
         self.active += 1;
         self.next_number += 1;
         count_up(&mut self.next);
+        true
+    }
+
+    /// Sends a stamped message to a topic. Returns false if it cannot.
+    pub(crate) fn publish(&mut self, stamp: Stamp) -> bool {
+        if self.is_ending || !matches!(self.phase, Phase::Open) {
+            return false;
+        }
+        self.next.clear();
+        stamp.write(&mut self.next);
+        let letters = self.expected.get(self.next.len()..).unwrap_or_default();
+        self.next.extend_from_slice(letters);
+        self.writer.message(&mut self.out, self.kind, &self.next);
         true
     }
 
@@ -395,6 +427,15 @@ impl Flow {
     }
 }
 
+/// A handshake's request for one of several topics: with its number behind the path.
+pub(crate) fn of_topic(request: &[u8], topic: usize) -> Vec<u8> {
+    let target = memchr::memchr(b' ', request).map_or(0, |at| at + 1);
+    let ends = request[target..].iter();
+    let end = ends.take_while(|byte| !matches!(byte, b' ' | b'?')).count();
+    let (before, behind) = request.split_at(target + end);
+    [before, format!("-{topic}").as_bytes(), behind].concat()
+}
+
 /// The digits of a message's number.
 fn width(content: &[u8]) -> usize {
     content.len().min(DIGITS_MAX)
@@ -422,14 +463,21 @@ fn count_up(content: &mut [u8]) {
     }
 }
 
-/// Takes the server's answer to the handshake: how many bytes of `head` are behind it, and what was
-/// agreed on; `None` while it is not complete. `from` bytes of `head` were looked at before.
+/// The server's answer to the handshake.
+struct Answer {
+    /// Bytes of what was read that are behind it.
+    behind: usize,
+    deflate: Option<net::ws::Deflate>,
+    is_own_clock: bool,
+}
+
+/// Takes the server's answer to the handshake; `None` while it is not complete. `from` bytes of `head` were looked at before.
 fn take_answer(
     head: &[u8],
     from: usize,
     key: &str,
     offers_deflate: bool,
-) -> Result<Option<(usize, Option<net::ws::Deflate>)>, String> {
+) -> Result<Option<Answer>, String> {
     if !has_empty_line(head, from) {
         return match head.len() {
             ..=HEAD_BYTES_MAX => Ok(None),
@@ -451,13 +499,15 @@ fn take_answer(
         if (100..200).contains(&status) && status != 101 {
             continue;
         }
-        let fields = response
-            .headers
-            .iter()
-            .map(|field| (field.name, field.value));
-        let agreed = handshake::check_answer(status, fields, key, offers_deflate);
-        let agreed = agreed.map_err(|error| error.to_string())?;
-        return Ok(Some((head.len() - at, agreed)));
+        let fields = || response.headers.iter();
+        let fields_of = fields().map(|field| (field.name, field.value));
+        let agreed = handshake::check_answer(status, fields_of, key, offers_deflate);
+        let clock = fields().find(|field| field.name.eq_ignore_ascii_case(CLOCK_FIELD));
+        return Ok(Some(Answer {
+            behind: head.len() - at,
+            deflate: agreed.map_err(|error| error.to_string())?,
+            is_own_clock: clock.is_some_and(|field| is_own_clock(field.value)),
+        }));
     }
     Err("more interim answers to the handshake than are accepted".to_owned())
 }

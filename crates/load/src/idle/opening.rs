@@ -1,10 +1,12 @@
 //! What is said on a connection before it is left alone.
 
 use crate::exchange::{Kind, Times};
-use crate::http::Http;
-use crate::http::h2::{EncodedRequest, Session};
+use crate::http::h2::EncodedRequest;
 use crate::http::session::Answer;
+use crate::http::ws::Said;
+use crate::http::{Http, h2, ws};
 use crate::job::target::{Request, Target};
+use crate::job::traffic::{SocketFlow, WebSocket};
 
 /// Nothing is timed.
 const UNTIMED: Times = Times {
@@ -29,6 +31,8 @@ pub(super) enum Step {
     More,
     /// It can be left alone.
     Done,
+    /// The server says that it is over.
+    Ended,
     /// Why it is of no use.
     Failed(String),
 }
@@ -36,8 +40,14 @@ pub(super) enum Step {
 /// The state of a connection that is being opened.
 pub(super) struct Speech {
     exchange: Http,
-    /// With HTTP/2: it stays as long as the connection does.
-    pub(super) session: Option<Box<Session>>,
+    /// Of a connection that has to be answered while it is left alone.
+    pub(super) session: Option<Session>,
+}
+
+/// What answers on a connection as long as it is open.
+pub(super) enum Session {
+    Http2(Box<h2::Session>),
+    WebSocket(Box<ws::Session>),
 }
 
 impl<'j> Script<'j> {
@@ -59,14 +69,29 @@ impl<'j> Script<'j> {
     pub(super) fn begin(&self, out: &mut Vec<u8>) -> Speech {
         let mut exchange = Http::new(self.target);
         exchange.begin(self.request);
-        let session = self.encoded.as_ref().map(|encoded| {
-            let mut session = Box::new(Session::new(1));
-            if !self.is_silent {
-                session.request(0, encoded);
+        let session = match (self.target.traffic.websocket(), &self.encoded) {
+            (Some(asked), _) => {
+                // What the server sends is taken, whatever it is.
+                let settings = WebSocket {
+                    message_bytes: 0,
+                    flow: SocketFlow::Receive,
+                    ..*asked
+                };
+                let seed = fastrand::u64(..);
+                let mut session = ws::Session::new(&self.request.bytes, &[], seed, settings);
+                out.append(&mut session.flow.out);
+                Some(Session::WebSocket(Box::new(session)))
             }
-            out.append(&mut session.out);
-            session
-        });
+            (None, Some(encoded)) => {
+                let mut session = Box::new(h2::Session::new(1));
+                if !self.is_silent {
+                    session.request(0, encoded);
+                }
+                out.append(&mut session.out);
+                Some(Session::Http2(session))
+            }
+            (None, None) => None,
+        };
         if session.is_none() && !self.is_silent {
             out.extend_from_slice(&self.request.bytes);
         }
@@ -80,12 +105,16 @@ impl<'j> Script<'j> {
 
     /// Takes bytes that arrived; what has to be sent is appended.
     pub(super) fn take(&self, speech: &mut Speech, bytes: &[u8], out: &mut Vec<u8>) -> Step {
-        let Some(session) = &mut speech.session else {
-            return match speech.exchange.take(self.request, UNTIMED, bytes, |_| {}) {
-                Ok(false) => Step::More,
-                Ok(true) => self.judged(&speech.exchange),
-                Err(error) => Step::Failed(error.to_string()),
-            };
+        let session = match &mut speech.session {
+            None => {
+                return match speech.exchange.take(self.request, UNTIMED, bytes, |_| {}) {
+                    Ok(false) => Step::More,
+                    Ok(true) => self.judged(&speech.exchange),
+                    Err(error) => Step::Failed(error.to_string()),
+                };
+            }
+            Some(Session::WebSocket(session)) => return socket_step(session, bytes, out),
+            Some(Session::Http2(session)) => session,
         };
         let exchange = &mut speech.exchange;
         let mut step = Step::More;
@@ -127,10 +156,33 @@ impl<'j> Script<'j> {
     }
 }
 
-/// Takes bytes that arrived on an idle connection of HTTP/2: PING and SETTINGS are answered. Returns
-/// whether it still is one.
-pub(super) fn answer_at_rest(session: &mut Session, bytes: &[u8], out: &mut Vec<u8>) -> bool {
-    let fed = session.feed(bytes, |_| {});
-    out.append(&mut session.out);
-    fed.is_ok()
+/// Takes bytes that arrived on an idle connection: PING and SETTINGS are answered.
+pub(super) fn answer_at_rest(session: &mut Session, bytes: &[u8], out: &mut Vec<u8>) -> Step {
+    match session {
+        Session::Http2(session) => {
+            let fed = session.feed(bytes, |_| {});
+            out.append(&mut session.out);
+            match fed {
+                Ok(()) => Step::More,
+                Err(_) => Step::Failed("what came is not HTTP/2".into()),
+            }
+        }
+        Session::WebSocket(session) => socket_step(session, bytes, out),
+    }
+}
+
+/// Takes bytes that arrived on a WebSocket: it is done when it has opened.
+fn socket_step(session: &mut ws::Session, bytes: &[u8], out: &mut Vec<u8>) -> Step {
+    let mut step = Step::More;
+    let fed = session.feed(bytes, |said| {
+        if matches!(said, Said::Opened { .. }) {
+            step = Step::Done;
+        }
+    });
+    out.append(&mut session.flow.out);
+    match fed {
+        Err(why) => Step::Failed(why),
+        Ok(()) if session.flow.closed().is_some() => Step::Ended,
+        Ok(()) => step,
+    }
 }

@@ -8,9 +8,8 @@ use net::{ConnId, Event, Io, TLS_FAILED, TargetId, os};
 use readings::{IdleEnd, IdleReading};
 
 use super::error::why;
-use super::opening::{Script, Speech, Step, answer_at_rest};
+use super::opening::{Script, Session, Speech, Step, answer_at_rest};
 use super::{IdleError, OPENING_MAX, Part, Reached, Shared, WHOLE, own_of};
-use crate::http::h2::Session;
 use crate::job::target::Target;
 use crate::ns;
 use crate::progress::LoadError;
@@ -72,8 +71,8 @@ pub(super) struct IdleWorker<'j, I: Io> {
     held: Vec<Option<Held>>,
     /// Connections that have begun to speak, by slot.
     speeches: BTreeMap<usize, Speech>,
-    /// Idle connections of HTTP/2, by slot; empty without.
-    sessions: Vec<Option<Box<Session>>>,
+    /// Idle connections that have to be answered, by slot; empty without.
+    sessions: Vec<Option<Session>>,
     /// Those being opened, the oldest first; some have ended since.
     opening: VecDeque<(u64, ConnId)>,
     /// When the next may be opened.
@@ -110,7 +109,8 @@ impl<'j, I: Io> IdleWorker<'j, I> {
             })
         });
         let goals: Vec<Option<Goal<'_>>> = goals.collect();
-        let has_http2 = job.targets.iter().any(|one| one.http2.is_some());
+        let answers = |one: &Target| one.http2.is_some() || one.traffic.websocket().is_some();
+        let has_sessions = job.targets.iter().any(answers);
         let began_ns = io.now_ns();
         Self {
             io,
@@ -118,7 +118,7 @@ impl<'j, I: Io> IdleWorker<'j, I> {
             goals,
             held: vec![None; slots],
             speeches: BTreeMap::new(),
-            sessions: (0..if has_http2 { slots } else { 0 })
+            sessions: (0..if has_sessions { slots } else { 0 })
                 .map(|_| None)
                 .collect(),
             opening: VecDeque::new(),
@@ -263,6 +263,10 @@ impl<'j, I: Io> IdleWorker<'j, I> {
                         self.rests(conn);
                         Ok(())
                     }
+                    Step::Ended => {
+                        let why = "the server closed the WebSocket";
+                        self.lost(conn, IdleEnd::Closed, why.into())
+                    }
                     Step::Failed(why) => self.lost(conn, IdleEnd::Failed, why),
                 }
             }
@@ -333,10 +337,7 @@ impl<'j, I: Io> IdleWorker<'j, I> {
         let step = match (self.speeches.get_mut(&slot), &self.goals[held.target()]) {
             (Some(speech), Some(goal)) => goal.script.take(speech, bytes, &mut self.out),
             _ => match self.sessions.get_mut(slot).and_then(Option::as_mut) {
-                Some(session) => match answer_at_rest(session, bytes, &mut self.out) {
-                    true => Step::More,
-                    false => Step::Failed("what came is not HTTP/2".into()),
-                },
+                Some(session) => answer_at_rest(session, bytes, &mut self.out),
                 None => Step::More,
             },
         };

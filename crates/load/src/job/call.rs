@@ -29,10 +29,22 @@ impl Grpc {
         }
     }
 
+    /// Messages that a call sends at its beginning.
+    pub(crate) fn sent_first(&self) -> u32 {
+        match self.call {
+            CallKind::Both => self.sent().min(self.in_flight.max(1)),
+            _ => self.sent(),
+        }
+    }
+
+    /// Bytes of a message with its prefix.
+    pub(crate) fn message_bytes(request: &Request) -> usize {
+        prefix(0).len() + parts(&request.bytes).1.len()
+    }
+
     /// Bytes of the messages of a call whose request is this.
     pub(crate) fn bytes(&self, request: &Request) -> u64 {
-        let (_, message) = parts(&request.bytes);
-        u64::from(self.sent()) * (prefix(0).len() + message.len()) as u64
+        u64::from(self.sent()) * Self::message_bytes(request) as u64
     }
 
     /// A request with a message as its body, made a call: with the fields of gRPC, and with the
@@ -88,6 +100,7 @@ mod tests {
         let grpc = Grpc {
             call: CallKind::ClientStream,
             messages: 2,
+            in_flight: 1,
             deadline: Some(Duration::from_millis(50)),
         };
         let bytes = grpc.call_bytes(request);

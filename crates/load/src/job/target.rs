@@ -206,8 +206,17 @@ impl Target {
     /// Requests that each connection carries at once; `None` where it is one after the other.
     pub(crate) fn places(&self) -> Option<u32> {
         match self.traffic {
+            Traffic::WebSocket(websocket) if websocket.is_one_way() => Some(1),
             Traffic::WebSocket(websocket) => Some(websocket.in_flight),
             _ => self.streams(),
+        }
+    }
+
+    /// The most threads, of so many, among which its connections can be shared.
+    pub fn threads(&self, threads: u32) -> u32 {
+        match self.traffic.websocket() {
+            Some(websocket) => websocket.threads(self.connections, threads),
+            None => threads,
         }
     }
 

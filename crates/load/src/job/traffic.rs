@@ -47,6 +47,24 @@ impl Traffic {
         }
     }
 
+    /// The WebSockets.
+    pub(crate) fn websocket(&self) -> Option<&WebSocket> {
+        match self {
+            Traffic::WebSocket(websocket) => Some(websocket),
+            _ => None,
+        }
+    }
+
+    /// Whether messages come on WebSockets that are no answers to others.
+    pub(crate) fn is_one_way(&self) -> bool {
+        self.websocket().is_some_and(WebSocket::is_one_way)
+    }
+
+    /// Whether a call streams messages both ways, each of which is answered.
+    pub(crate) fn streams_both_ways(&self) -> bool {
+        matches!(self, Traffic::Grpc(grpc) if grpc.call == CallKind::Both)
+    }
+
     /// The users, where requests are the steps of their sessions.
     pub(crate) fn users(&self) -> Option<&Users> {
         match self {
@@ -83,7 +101,7 @@ pub struct Events {
     pub stall: Option<Duration>,
 }
 
-/// WebSocket connections, which send messages, each of which comes back.
+/// WebSocket connections and their messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WebSocket {
     /// Messages of a connection that are not answered yet, at most; at least 1.
@@ -97,6 +115,52 @@ pub struct WebSocket {
     /// Whether the due messages of an open loop belong to their connections in turn, so that one
     /// that stalls keeps its own waiting. Otherwise any connection takes them.
     pub paced_by_connection: bool,
+    /// Who sends.
+    pub flow: SocketFlow,
+}
+
+/// Who sends the messages of WebSockets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SocketFlow {
+    /// The client; each message comes back.
+    #[default]
+    Echo,
+    /// The server alone. A WebSocket is an exchange, as a stream of events is.
+    Receive,
+    /// The first member of each topic, at a pace; all members receive. Otherwise as [`Self::Receive`].
+    FanOut {
+        /// Connections of a topic, which are of one thread.
+        members: u32,
+        /// From one message of a topic to the next.
+        #[serde(rename = "every_ns", with = "serde_as::ns")]
+        every: Duration,
+    },
+}
+
+impl WebSocket {
+    /// Whether messages are no answers to others.
+    pub(crate) fn is_one_way(&self) -> bool {
+        self.flow != SocketFlow::Echo
+    }
+
+    /// The connections of a topic, and the pace of its messages.
+    pub(crate) fn fan_out(&self) -> Option<(u32, Duration)> {
+        match self.flow {
+            SocketFlow::FanOut { members, every } => Some((members, every)),
+            _ => None,
+        }
+    }
+
+    /// The most threads, of so many, among which topics can be shared evenly: a topic is of one.
+    pub(crate) fn threads(&self, connections: u32, threads: u32) -> u32 {
+        let Some((members, _)) = self.fan_out() else {
+            return threads;
+        };
+        let topics = connections / members.max(1);
+        let even = |count: &u32| topics.is_multiple_of(*count);
+        (1..=threads).rev().find(even).unwrap_or(1)
+    }
 }
 
 impl Default for WebSocket {
@@ -107,6 +171,7 @@ impl Default for WebSocket {
             is_binary: false,
             deflate: false,
             paced_by_connection: false,
+            flow: SocketFlow::Echo,
         }
     }
 }
@@ -122,7 +187,7 @@ pub enum CallKind {
     ServerStream,
     /// A stream of the client's, then one message.
     ClientStream,
-    /// A message is sent when the one before was answered.
+    /// A stream each way, in which each message is answered.
     Both,
 }
 
@@ -132,6 +197,8 @@ pub struct Grpc {
     pub call: CallKind,
     /// Messages that the client sends in a call, of a stream of its own.
     pub messages: u32,
+    /// Of them, those that are not answered yet, where each is answered; at most, at least 1.
+    pub in_flight: u32,
     /// `grpc-timeout`; calls that are not over by then fail.
     #[serde(with = "serde_as::option_ns")]
     pub deadline: Option<Duration>,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use readings::Pacing;
 
 use super::target::{Request, Target};
-use super::traffic::{CallKind, Traffic};
+use super::traffic::{Traffic, WebSocket};
 use super::{CALL_BYTES_MAX, Job, ROW_MIN, Segment, Stage, Stop, fields};
 
 /// A job that makes no sense.
@@ -28,14 +28,21 @@ pub enum JobError {
     /// HTTP/3 without what it needs.
     #[error("HTTP/3 needs TLS and an IP address, and has no PROXY protocol headers")]
     NotQuic,
+    /// Topics that cannot be shared evenly among the threads, or whose pace is none.
+    #[error(
+        "topics of {members} connections need a multiple of {members} x {threads} threads as \
+         connections, found {connections}, a closed loop by time, and a time above 0 between messages"
+    )]
+    FanOut {
+        members: u32,
+        threads: usize,
+        connections: u32,
+    },
     /// gRPC calls without what they need.
     #[error(
         "gRPC calls need HTTP/2 and requests with POST, each with at most {CALL_BYTES_MAX} bytes"
     )]
     NotGrpc,
-    /// A kind of call that the load cannot make.
-    #[error("calls with bidirectional streams are not supported")]
-    BothStreams,
     /// Sessions whose steps are not the target's requests, capture what has no name, or have no place for
     /// cookies.
     #[error(
@@ -181,13 +188,29 @@ impl Target {
         }
     }
 
+    /// Of a job with so many threads.
+    fn validate_topics(&self, threads: usize, segment: &Segment) -> Result<(), JobError> {
+        let Some((members, every)) = self.traffic.websocket().and_then(WebSocket::fan_out) else {
+            return Ok(());
+        };
+        let each = u64::from(members) * threads as u64;
+        let is_even = each > 0 && u64::from(self.connections).is_multiple_of(each);
+        let is_by_time = matches!(segment.stop, Stop::After(_));
+        let is_closed = segment.pacing == Pacing::Closed && is_by_time;
+        match is_even && is_closed && !every.is_zero() {
+            true => Ok(()),
+            false => Err(JobError::FanOut {
+                members,
+                threads,
+                connections: self.connections,
+            }),
+        }
+    }
+
     fn validate_calls(&self) -> Result<(), JobError> {
         let Traffic::Grpc(grpc) = &self.traffic else {
             return Ok(());
         };
-        if grpc.call == CallKind::Both {
-            return Err(JobError::BothStreams);
-        }
         let fits =
             |one: &Request| one.bytes.starts_with(b"POST ") && grpc.bytes(one) <= CALL_BYTES_MAX;
         match self.http2.is_some() && self.requests.iter().all(fits) {
@@ -268,6 +291,7 @@ impl Job {
             }
             segment.validate()?;
             let is_open = matches!(segment.pacing, Pacing::Open { .. });
+            self.targets[segment.target].validate_topics(self.all_threads(), segment)?;
             let is_by_time = matches!(segment.stop, Stop::After(_)) && segment.stages.is_empty();
             if is_open && self.targets[segment.target].log().is_some() && !is_by_time {
                 return Err(JobError::Log(

@@ -21,10 +21,14 @@ pub(crate) struct Messages {
     pub(crate) open: Vec<u64>,
     /// Messages since the last progress, inside the windows or not.
     pub(crate) ticked: u64,
+    /// Messages that members of topics were to receive.
+    pub(crate) expected: u64,
     pub(crate) count: u64,
     pub(crate) bytes: u64,
     pub(crate) first: Histogram,
     pub(crate) gap: Histogram,
+    /// From a message of the client's to its answer.
+    pub(crate) answer: Histogram,
     /// Of those that were due at a known time.
     pub(crate) lag: Histogram,
     pub(crate) lag_base: Option<LagBase>,
@@ -121,10 +125,12 @@ impl Messages {
                 None => self.open.push(*open),
             }
         }
+        self.expected += part.expected;
         self.count += part.count;
         self.bytes += part.bytes;
         self.first.merge(&part.first);
         self.gap.merge(&part.gap);
+        self.answer.merge(&part.answer);
         self.lag.merge(&part.lag);
         self.lag_base = self.lag_base.max(part.lag_base);
         self.stalls += part.stalls;
@@ -141,15 +147,21 @@ impl Messages {
     }
 
     pub(crate) fn reading(mut self) -> LastingReading {
+        if self.expected > 0 {
+            let unreached = (self.expected + self.repeated).saturating_sub(self.count);
+            self.lost = i64::try_from(unreached).unwrap_or(i64::MAX);
+        }
         self.ends.sort_by_key(|one| std::cmp::Reverse(one.count));
         LastingReading {
             traffic: self.traffic,
             opened: self.opened,
             open_min: self.open.iter().copied().min().unwrap_or(0),
+            expected: self.expected,
             messages: self.count,
             message_bytes: self.bytes,
             first_message: self.first,
             gap: self.gap,
+            answer: self.answer,
             lag: self.lag,
             lag_base: self.lag_base,
             stalls: self.stalls,

@@ -145,7 +145,9 @@ impl Recorder {
         if self.quic.is_none() && target.http3.is_some() {
             self.quic = Some(Box::default());
         }
-        if self.connections.is_none() && target.traffic.kind() == TrafficKind::WebSocket {
+        let has_echoes = target.traffic.kind() == TrafficKind::WebSocket;
+        let has_echoes = has_echoes && !target.traffic.is_one_way();
+        if self.connections.is_none() && has_echoes {
             self.connections = Some(Box::new(Connections::of(target.traffic.kind())));
         }
         if target.traffic.users().is_some() && self.users.is_none() {

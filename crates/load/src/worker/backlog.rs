@@ -76,8 +76,9 @@ impl Backlog {
 #[derive(Debug)]
 pub(super) struct Turns {
     links: Vec<Turn>,
-    /// The link of the first.
+    /// The link of the first, and from one to the next.
     first: usize,
+    step: usize,
     /// Whose turn it is.
     next: usize,
     waiting: usize,
@@ -91,11 +92,12 @@ struct Turn {
 }
 
 impl Turns {
-    /// Of so many links from `first` on, on one of so many threads.
-    pub(super) fn new(first: usize, links: usize, threads: usize) -> Self {
+    /// Of so many links from `first` on, each `step` behind the one before, on one of so many threads.
+    pub(super) fn new(first: usize, step: usize, links: usize, threads: usize) -> Self {
         Self {
             links: std::iter::repeat_with(Turn::default).take(links).collect(),
             first,
+            step,
             next: 0,
             waiting: 0,
             max: WAITING_MAX / threads.max(1),
@@ -115,17 +117,33 @@ impl Turns {
         self.next = (at + 1) % self.links.len();
         self.links[at].due.push_back(due);
         self.waiting += 1;
-        Ok(self.first + at)
+        Ok(self.first + at * self.step)
+    }
+
+    fn turn(&mut self, link: usize) -> &mut Turn {
+        &mut self.links[(link - self.first) / self.step]
+    }
+
+    /// When the next message of a link that needs no place is due.
+    pub(super) fn next_of(&mut self, link: usize) -> Option<u64> {
+        self.turn(link).due.front().copied()
+    }
+
+    /// That message was sent.
+    pub(super) fn sent(&mut self, link: usize) {
+        if self.turn(link).due.pop_front().is_some() {
+            self.waiting -= 1;
+        }
     }
 
     /// A place of a link is free.
     pub(super) fn free(&mut self, place: usize, link: usize) {
-        self.links[link - self.first].free.push(place as u32);
+        self.turn(link).free.push(place as u32);
     }
 
     /// A free place of a link for its next due message.
     pub(super) fn take(&mut self, link: usize) -> Option<(usize, u64)> {
-        let turn = &mut self.links[link - self.first];
+        let turn = self.turn(link);
         let due = *turn.due.front()?;
         let place = turn.free.pop()?;
         turn.due.pop_front();

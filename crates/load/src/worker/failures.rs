@@ -273,6 +273,8 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
                     };
                     (self.now > conn.since + connect, what, connect)
                 }
+                // Its messages come at the pace of its topic; what does not come is counted.
+                State::Waiting if self.topics.is_some() => continue,
                 State::Waiting => {
                     let sign = conn.sent.max(conn.exchange.last_sign());
                     // A stream that goes on has its deadline too.

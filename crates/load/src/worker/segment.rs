@@ -7,6 +7,7 @@ use net::{Io, WireBytes};
 use readings::{Answered, Pacing};
 
 use super::backlog::{Backlog, Turns};
+use super::lasting::topics::Topics;
 use super::lasting::users::Pauses;
 use super::{
     EMPTY_POLL_NS_MAX, OPENING_MAX, REOPENING_NS, SCAN_NS, STOP_DRAIN_NS, TICK_NS, Worker,
@@ -65,6 +66,8 @@ pub(super) struct SegmentRun<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule
     pub(super) backlog: Backlog,
     /// Instead of the two, where connections have due messages of their own.
     pub(super) turns: Option<Box<Turns>>,
+    /// The topics of WebSockets; what is due waits in `turns`.
+    pub(super) topics: Option<Box<Topics>>,
     /// Whether the target's next segment goes on with this one: it has the same pacing and reading.
     pub(super) has_next: bool,
     /// Users who wait for the time of their next request.
@@ -140,7 +143,8 @@ impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K
             unopened: VecDeque::new(),
             idle: VecDeque::new(),
             backlog: Backlog::of_one_of(worker.job.threads),
-            turns: worker.turns(segment.target).filter(|_| P::OPEN),
+            turns: worker.turns(segment.target, P::OPEN),
+            topics: worker.topics(segment.target, start),
             has_next: has_next(&worker.job, number),
             pauses: Pauses::default(),
             busy: 0,
@@ -250,11 +254,16 @@ impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K
                 self.cross_edges();
             }
             let is_over = self.now >= self.window.end;
-            if K::HAS_MESSAGES && is_over && self.busy > 0 {
-                self.cut_open();
-            }
             if K::HAS_MESSAGES {
+                let limit_ns = match stopped {
+                    Some(_) => STOP_DRAIN_NS / 2,
+                    None => ns(self.worker.job.timeout),
+                };
+                if is_over && self.busy > 0 && !self.awaits_deliveries(limit_ns) {
+                    self.cut_open();
+                }
                 self.end_pauses();
+                self.publish_due()?;
             }
             // Also after the window's end: what was due before it and is late must be sent.
             let issued = self.issue_due()?;
@@ -326,6 +335,7 @@ impl<'w, I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'w, I, C, K
             }
             if K::HAS_MESSAGES {
                 until = until.min(self.pauses.next_ns());
+                until = until.min(self.topics.as_ref().map_or(u64::MAX, |one| one.next_ns()));
             }
         }
         if let Some(at) = self.worker.next_quic_ns() {

@@ -91,6 +91,9 @@ pub struct LastingReading {
     /// The fewest that were open at the end of a measured window; WebSockets after their handshake. Over
     /// several machines, the sum of what was fewest on each: at least so many were open.
     pub open_min: u64,
+    /// Messages that the members of topics were to receive: those that were sent while they were open.
+    /// 0 without topics.
+    pub expected: u64,
     /// Messages received, of exchanges with several for a request.
     pub messages: u64,
     /// Their bytes, framing excluded.
@@ -99,6 +102,8 @@ pub struct LastingReading {
     pub first_message: Histogram,
     /// Between two messages of an exchange, ns.
     pub gap: Histogram,
+    /// From a message of the client's to its answer, ns, in calls with streams both ways.
+    pub answer: Histogram,
     /// How late messages arrived, ns; empty where no due times are known.
     pub lag: Histogram,
     /// What [`Self::lag`] is counted from; of several the one that says least.
@@ -108,7 +113,7 @@ pub struct LastingReading {
     pub stalls: u64,
     /// The longest gap, s.
     pub stall_longest_s: f64,
-    /// Numbers that never came.
+    /// Numbers that never came; of topics, messages that did not reach a member that was to receive them.
     pub lost: u64,
     /// Messages that were due in the window, and had not come when their exchange was cut. They count in
     /// [`Self::lag`] with the time until then: they were at least so late.
@@ -183,6 +188,12 @@ impl LastingReading {
         self.messages > 0
     }
 
+    /// The share of the messages to members of topics that reached them.
+    pub fn reach(&self) -> Option<f64> {
+        let expected = Some(self.expected).filter(|count| *count > 0)?;
+        Some(expected.saturating_sub(self.lost) as f64 / expected as f64)
+    }
+
     /// Exchanges that were cut.
     pub fn cut(&self) -> u64 {
         let cut = self.ends.iter().filter(|one| one.is_cut);
@@ -193,10 +204,12 @@ impl LastingReading {
     pub fn add(&mut self, part: &LastingReading) {
         add_count(&mut self.opened, part.opened);
         add_count(&mut self.open_min, part.open_min);
+        add_count(&mut self.expected, part.expected);
         add_count(&mut self.messages, part.messages);
         add_count(&mut self.message_bytes, part.message_bytes);
         self.first_message.merge(&part.first_message);
         self.gap.merge(&part.gap);
+        self.answer.merge(&part.answer);
         self.lag.merge(&part.lag);
         self.lag_base = self.lag_base.max(part.lag_base);
         add_count(&mut self.stalls, part.stalls);

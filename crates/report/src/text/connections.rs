@@ -9,7 +9,8 @@ pub(super) fn lines(reading: &LoadReading) -> String {
     let Some(lasting) = &reading.lasting else {
         return String::new();
     };
-    if lasting.traffic != TrafficKind::WebSocket {
+    // Of others their messages are told.
+    if lasting.traffic != TrafficKind::WebSocket || lasting.has_messages() {
         return String::new();
     }
     let mut out = format!(

@@ -57,11 +57,13 @@ pub(crate) fn rows(reading: &LoadReading) -> Vec<(&'static str, &Histogram)> {
         TrafficKind::WebSocket | TrafficKind::Grpc => "Gap between messages",
     };
     let lag = match lasting.lag_base {
+        _ if lasting.expected > 0 => "Delivery (from due)",
         Some(LagBase::SenderOfOtherClock) => "Lag, above the least",
         _ => "Lag (from due)",
     };
     let rows = [
         (names.first, &lasting.first_message),
+        ("Answer to a message", &lasting.answer),
         (gap, &lasting.gap),
         (lag, &lasting.lag),
     ];
@@ -85,6 +87,18 @@ pub(crate) fn counts(reading: &LoadReading) -> String {
         grouped(lasting.open_min),
         bytes(lasting.message_bytes as f64)
     );
+    if let Some(reach) = lasting.reach() {
+        let (reached, all) = (
+            lasting.expected - lasting.lost.min(lasting.expected),
+            lasting.expected,
+        );
+        out.push_str(&format!(
+            "  Reach: {} of {} deliveries, {}\n",
+            grouped(reached),
+            grouped(all),
+            reached_share(reach)
+        ));
+    }
     let wrong = [
         (lasting.lost, "lost"),
         (lasting.overdue, "overdue when the load ended"),
@@ -114,6 +128,15 @@ pub(crate) fn counts(reading: &LoadReading) -> String {
         ));
     }
     out + &ends(lasting)
+}
+
+/// All of it only where nothing is lacking.
+fn reached_share(share: f64) -> String {
+    let percent = match share < 1.0 {
+        true => (share * 100.0).min(99.999),
+        false => 100.0,
+    };
+    format!("{percent:.3}%")
 }
 
 /// How exchanges ended.

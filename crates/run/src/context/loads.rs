@@ -245,7 +245,9 @@ fn order_of(cx: &Context<'_>, at: usize, one: &OneLoad, segments: Vec<Segment>) 
     };
     let load = &one.resolved.load;
     let threads = load.threads.unwrap_or(order.job.cpus.len().max(1) as u32);
-    order.job.threads = threads.clamp(1, load.connections) as usize;
+    let threads = threads.clamp(1, load.connections);
+    let fit = |threads, target: &load::Target| target.threads(threads);
+    order.job.threads = order.job.targets.iter().fold(threads, fit) as usize;
     // At equal intervals their requests would be in step with those of the first load.
     order.job.arrivals = Arrivals::Poisson;
     order.job.seed ^= (at as u64) << 32;

@@ -36,9 +36,12 @@ impl Context<'_> {
             let may_refuse = is_limited && one.back_ends.may_refuse();
             target(one, load, expect, may_refuse)
         });
+        let targets: Vec<load::Target> = targets.collect();
+        let fit = |threads, target: &load::Target| target.threads(threads);
+        let threads = targets.iter().fold(threads.clamp(1, load.connections), fit);
         let job = Job {
             segments,
-            threads: threads.clamp(1, load.connections) as usize,
+            threads: threads as usize,
             requests_per_connection: traffic::per_connection(load),
             connect_timeout: load.timeout,
             timeout: load.timeout,

@@ -1,7 +1,9 @@
 //! What a load says on its connections, as the engine is told.
 
+use std::time::Duration;
+
 use experiment::LoadSpec;
-use load::{CallKind, Events, Grpc, Traffic, WebSocket};
+use load::{CallKind, Events, Grpc, SocketFlow, Traffic, WebSocket};
 use readings::TrafficKind;
 
 /// The traffic of a load.
@@ -16,7 +18,20 @@ pub(crate) fn traffic(load: &LoadSpec) -> Traffic {
         }),
         TrafficKind::WebSocket => {
             let usual = WebSocket::default();
+            let flow = match (asked.fan_out, asked.message_rate) {
+                (Some(members), Some(per_s)) => SocketFlow::FanOut {
+                    members: if members == 0 {
+                        load.connections
+                    } else {
+                        members
+                    },
+                    every: Duration::from_secs_f64(1.0 / per_s),
+                },
+                _ if asked.receive => SocketFlow::Receive,
+                _ => SocketFlow::Echo,
+            };
             Traffic::WebSocket(WebSocket {
+                flow,
                 in_flight: asked.in_flight.unwrap_or(usual.in_flight),
                 message_bytes: asked.message_bytes.unwrap_or(usual.message_bytes),
                 paced_by_connection: asked.message_rate.is_some(),
@@ -24,11 +39,13 @@ pub(crate) fn traffic(load: &LoadSpec) -> Traffic {
             })
         }
         TrafficKind::Grpc => Traffic::Grpc(Grpc {
-            call: match asked.call_messages {
-                None => CallKind::Unary,
-                Some(_) => CallKind::ClientStream,
+            call: match (asked.call_messages, asked.in_flight) {
+                (_, Some(_)) => CallKind::Both,
+                (Some(_), None) => CallKind::ClientStream,
+                (None, None) => CallKind::Unary,
             },
             messages: asked.call_messages.unwrap_or(1),
+            in_flight: asked.in_flight.unwrap_or(1),
             deadline: asked.deadline,
         }),
     }

@@ -125,8 +125,18 @@ pub(super) fn gap_p99(_: &Reading, load: &LoadReading) -> Option<Value> {
     quantile_of(&load.lasting.as_ref()?.gap, 0.99)
 }
 
+pub(super) fn answer_p99(_: &Reading, load: &LoadReading) -> Option<Value> {
+    quantile_of(&load.lasting.as_ref()?.answer, 0.99)
+}
+
 pub(super) fn lag_p99(_: &Reading, load: &LoadReading) -> Option<Value> {
     quantile_of(&load.lasting.as_ref()?.lag, 0.99)
+}
+
+pub(super) fn reach_share(_: &Reading, load: &LoadReading) -> Option<Value> {
+    let lasting = load.lasting.as_ref()?;
+    let half_step = 0.5 / lasting.expected as f64;
+    Some(Value::rounded(lasting.reach()?.max(half_step), half_step))
 }
 
 /// Less than this cannot be told from nothing, us.

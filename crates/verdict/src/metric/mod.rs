@@ -48,7 +48,7 @@ impl Metric {
 
     /// Whether more is better.
     pub fn higher_is_better(self) -> bool {
-        matches!(self.row().of, Of::Throughput)
+        matches!(self.row().of, Of::Throughput | Of::Reach)
     }
 
     /// Whether it is measured in a closed loop, which factors of the open loop do not change. The
@@ -88,7 +88,7 @@ impl Metric {
 
     /// Whether it is about the messages of streams.
     pub fn is_of_messages(self) -> bool {
-        matches!(self.row().of, Of::Messages) || self.unit() == Unit::MessagesPerS
+        matches!(self.row().of, Of::Messages | Of::Reach) || self.unit() == Unit::MessagesPerS
     }
 
     /// Whether it is about the load generator and not about the servers.

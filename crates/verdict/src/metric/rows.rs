@@ -8,7 +8,7 @@ use super::figures::{self, EventTime, Value};
 /// What a metric is about, which decides how it is judged.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Of {
-    /// Good answers or messages per second: more is better, of all others less is.
+    /// Good answers or messages per second: more is better, as of the reach; of all others less is.
     Throughput,
     /// A quantile of response latency, between 0 and 1.
     Latency(f64),
@@ -26,6 +26,8 @@ pub(super) enum Of {
     Limit,
     /// How messages of exchanges that last arrived.
     Messages,
+    /// How many of them did: more is better.
+    Reach,
     /// What the load generator cost; compared only where subjects have different ones.
     Driver,
     /// The share of requests that failed around events; compared by differences.
@@ -352,6 +354,19 @@ metrics! {
         column: Some("gap p99"),
         figure: Some(figures::gap_p99),
     }
+    /// 99th percentile of the time from a message to its answer, in calls with streams both ways,
+    /// microseconds; less is better.
+    AnswerUsP99 {
+        name: "answer_us_p99",
+        words: "99th percentile of the time to a message's answer",
+        unit: Unit::Us,
+        of: Of::Messages,
+        loops: Loops::Closed,
+        rank: 28,
+        gate: None,
+        column: Some("answer p99"),
+        figure: Some(figures::answer_p99),
+    }
     /// Messages received per second, of streams; more is better.
     MessagesPerS {
         name: "messages_per_s",
@@ -363,6 +378,18 @@ metrics! {
         gate: None,
         column: Some("messages"),
         figure: Some(figures::messages_per_s),
+    }
+    /// The share of the messages to members of topics that reached them; more is better.
+    ReachShare {
+        name: "reach_share",
+        words: "share of messages that reached their receivers",
+        unit: Unit::Share,
+        of: Of::Reach,
+        loops: Loops::Closed,
+        rank: 27,
+        gate: Some(GateMetric::Reach),
+        column: Some("reach"),
+        figure: Some(figures::reach_share),
     }
     /// CPU time of all servers on the subject's path per message of streams, microseconds; less is
     /// better.

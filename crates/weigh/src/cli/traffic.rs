@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args, ValueEnum};
-use load::{Idle, Traffic};
+use load::{Idle, SocketFlow, Traffic};
 
 use crate::units;
 
@@ -90,15 +90,32 @@ pub struct WebSocketArgs {
     /// Bytes of a message [default: 32].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=i64::from(readings::SOCKET_MESSAGE_BYTES_MAX)))]
     pub message_bytes: Option<u32>,
-    /// Open loop: messages per second on each connection. A message waits for its own connection.
+    /// Open loop: messages per second on each connection. A message waits for its own connection. With
+    /// --fan-out: messages per second of each topic.
     #[arg(long, value_name = "RATE", value_parser = units::rate)]
     pub message_rate: Option<f64>,
-    /// Messages sent and not yet echoed, per connection [default: 1].
+    /// Messages sent and not yet echoed, per connection [default: 1]; with --grpc, per call of a method
+    /// that streams both ways.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub in_flight: Option<u32>,
     /// Messages before a connection is closed and another opened.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub retire_after: Option<u64>,
+    /// Send nothing, and take what the server sends.
+    #[arg(long, conflicts_with_all = ["fan_out", "messages", "message_bytes", "message_rate", "in_flight", "retire_after", "binary"])]
+    pub receive: bool,
+    /// Topics of N connections [default: one of all]: one connection of each sends, and all receive.
+    /// Several topics have the path of the URL with -1, -2 and so on behind it.
+    #[arg(
+        long,
+        value_name = "N",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "0",
+        requires = "message_rate",
+        conflicts_with_all = ["messages", "in_flight", "retire_after"]
+    )]
+    pub fan_out: Option<u32>,
     /// Binary messages instead of text.
     #[arg(long)]
     pub binary: bool,
@@ -108,19 +125,33 @@ pub struct WebSocketArgs {
 }
 
 impl WebSocketArgs {
-    /// An option that was given.
-    pub fn given(&self) -> Option<&'static str> {
+    /// An option that was given, but for those that calls have too.
+    pub fn given(&self, are_calls: bool) -> Option<&'static str> {
         let options = [
             ("--messages", self.messages.is_some()),
             ("--message-bytes", self.message_bytes.is_some()),
             ("--message-rate", self.message_rate.is_some()),
-            ("--in-flight", self.in_flight.is_some()),
+            ("--in-flight", self.in_flight.is_some() && !are_calls),
             ("--retire-after", self.retire_after.is_some()),
+            ("--receive", self.receive),
+            ("--fan-out", self.fan_out.is_some()),
             ("--binary", self.binary),
             ("--deflate", self.deflate),
         ];
         let given = options.into_iter().find(|(_, is_given)| *is_given);
         given.map(|(option, _)| option)
+    }
+
+    /// Who sends, on so many connections.
+    pub fn flow(&self, connections: u32) -> SocketFlow {
+        match (self.fan_out, self.message_rate) {
+            (Some(members), Some(per_s)) => SocketFlow::FanOut {
+                members: if members == 0 { connections } else { members },
+                every: Duration::from_secs_f64(1.0 / per_s),
+            },
+            _ if self.receive => SocketFlow::Receive,
+            _ => SocketFlow::Echo,
+        }
     }
 }
 

@@ -36,7 +36,8 @@ pub(super) fn add(
              with requests",
         ));
     }
-    if !is_websocket && let Some(option) = traffic.websocket.given() {
+    let are_calls = traffic.grpc.method_name.is_some();
+    if !is_websocket && let Some(option) = traffic.websocket.given(are_calls) {
         return Err(Failure::words(format!(
             "{option} is for WebSockets; expected ws:// or wss:// URLs"
         )));
@@ -106,6 +107,17 @@ pub(super) fn add(
         }
         let written = format!("--grpc {method}");
         builder.option(&written, &["load", "grpc"], method.as_str());
+    }
+    if websocket.receive {
+        builder.option("--receive", &["load", "receive"], true);
+    }
+    match websocket.fan_out {
+        Some(0) => builder.option("--fan-out", &["load", "fan_out"], true),
+        Some(members) => {
+            let written = format!("--fan-out={members}");
+            builder.option(&written, &["load", "fan_out"], members);
+        }
+        None => {}
     }
     if is_websocket {
         builder.set(&["load", "websocket"], true);

@@ -46,6 +46,11 @@ pub(super) fn change(
                 return None;
             }
         },
+        "receive" => TrafficChange::Receive(reader.boolean(node, path)?),
+        "fan_out" => TrafficChange::FanOut(match node.tree {
+            Tree::Boolean(wanted) => wanted.then_some(0),
+            _ => Some(small(reader.integer(node, path, 1..=1_000_000)?)),
+        }),
         "retire_after" => {
             let count = reader.integer(node, path, 1..=1_000_000_000)?;
             TrafficChange::RetireAfter(count.unsigned_abs())
@@ -111,14 +116,21 @@ fn method(reader: &mut Reader, node: &Node, path: &str) -> Option<String> {
 }
 
 /// The keys that need one of the kinds, and whether a load has them.
-fn dependent(traffic: &TrafficSpec) -> [(&'static str, TrafficKind, bool); 9] {
+fn dependent(traffic: &TrafficSpec) -> [(&'static str, TrafficKind, bool); 11] {
     use TrafficKind::{Events, Grpc, WebSocket};
     [
         ("pace", Events, traffic.pace.is_some()),
         ("stall", Events, traffic.stall.is_some()),
-        ("in_flight", WebSocket, traffic.in_flight.is_some()),
+        // Calls have it too.
+        (
+            "in_flight",
+            WebSocket,
+            traffic.in_flight.is_some() && traffic.grpc.is_none(),
+        ),
         ("message_bytes", WebSocket, traffic.message_bytes.is_some()),
         ("message_rate", WebSocket, traffic.message_rate.is_some()),
+        ("receive", WebSocket, traffic.receive),
+        ("fan_out", WebSocket, traffic.fan_out.is_some()),
         ("retire_after", WebSocket, traffic.retire_after.is_some()),
         ("proto", Grpc, !traffic.proto.is_empty()),
         ("call_messages", Grpc, traffic.call_messages.is_some()),
@@ -252,6 +264,11 @@ impl OfLoad<'_> {
             TrafficKind::Grpc => self.check_calls(reader, subjects),
             _ => {}
         }
+        let key = match (traffic.fan_out, traffic.receive) {
+            (Some(_), _) => "fan_out",
+            (None, true) => "receive",
+            (None, false) => key,
+        };
         self.check_sender(reader, key);
         self.check_expected(reader, key);
     }
@@ -267,6 +284,9 @@ impl OfLoad<'_> {
         if traffic.message_rate.is_some() && (own_rate || varies) {
             let help = "keep one of them: `rate` is over all connections";
             return self.excludes(reader, "message_rate", "rate", "per connection", help);
+        }
+        if traffic.receive || traffic.fan_out.is_some() {
+            return self.check_one_way(reader);
         }
         if load.requests_per_connection.is_some() {
             let help = "write retire_after = N: messages until a WebSocket is closed and another \
@@ -294,6 +314,44 @@ impl OfLoad<'_> {
             );
             let help = "use http = \"1.1\"";
             self.refuse(reader, "http", &message, "not supported", help);
+        }
+    }
+
+    /// WebSockets whose messages are no answers.
+    fn check_one_way(&self, reader: &mut Reader) {
+        let traffic = &self.load.traffic;
+        let sends = traffic.fan_out.is_some();
+        let key = if sends { "fan_out" } else { "receive" };
+        let others = [
+            ("receive", sends && traffic.receive),
+            ("in_flight", traffic.in_flight.is_some()),
+            ("retire_after", traffic.retire_after.is_some()),
+            ("message_bytes", !sends && traffic.message_bytes.is_some()),
+            ("message_rate", !sends && traffic.message_rate.is_some()),
+        ];
+        if let Some((other, _)) = others.into_iter().find(|(_, is_set)| *is_set) {
+            let help = format!("remove `{other}`");
+            return self.excludes(reader, other, key, "no message is answered", &help);
+        }
+        let Some(members) = traffic.fan_out else {
+            return;
+        };
+        if traffic.message_rate.is_none() {
+            let message = "`fan_out` needs `message_rate`";
+            let help = "add message_rate = \"10/s\": messages per second of each topic";
+            return self.refuse(reader, "fan_out", message, "nothing would be sent", help);
+        }
+        let connections = self.load.connections;
+        if !connections.is_multiple_of(members.max(1)) {
+            let message = format!("{connections} connections are no whole topics of {members}");
+            let help = "give a number that divides `connections`";
+            self.refuse(
+                reader,
+                "fan_out",
+                &message,
+                "the rest would be in no topic",
+                help,
+            );
         }
     }
 

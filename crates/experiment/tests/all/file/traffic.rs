@@ -43,7 +43,22 @@ fn each_kind_is_read_and_written_back() {
     assert_eq!(load.rate, Rate::PerSecond(40.0));
     assert_eq!(load.requests_per_connection, None);
 
+    let text = "websocket = true\nconnections = 20\nmessage_rate = \"2/s\"\nfan_out =";
+    for (written, members) in [("true", 0), ("10", 10)] {
+        let topics = read(
+            &format!("{text} {written}"),
+            "[gates]\nall = \"reach > 99.9%\"",
+        );
+        assert_eq!(topics.load.traffic.fan_out, Some(members));
+        assert_eq!(topics.under(&Condition::new()).load.rate, Rate::Auto);
+        assert!(topics.design.latency_window.is_zero(), "the topics' pace");
+    }
+    let only = read("websocket = true\nreceive = true", "");
+    assert!(only.load.traffic.receive && only.design.latency_window.is_zero());
+
     let text = "grpc = \"weigh.v1.Echo/Unary\"\nbody = \"\\n\\u0005hello\"\ncall_messages = 3\ndeadline = \"2s\"\nstreams = 8";
+    let both = read(&format!("{text}\nin_flight = 4"), "");
+    assert_eq!(both.load.traffic.in_flight, Some(4));
     let grpc = read(text, "");
     assert_eq!(grpc.load.traffic.kind(), TrafficKind::Grpc);
     let subject = &grpc.under(&Condition::new()).subjects[0];
@@ -95,6 +110,31 @@ fn mistakes_are_shown_in_their_line() {
             "traffic-rate-factor",
             "websocket = true\nmessage_rate = 1",
             "[factors]\nrate = [5, 9]",
+        ),
+        (
+            "traffic-topics",
+            "websocket = true\nconnections = 10\nfan_out = 4\nmessage_rate = 1",
+            "",
+        ),
+        (
+            "traffic-topics-rate",
+            "websocket = true\nfan_out = true",
+            "",
+        ),
+        (
+            "traffic-receive",
+            "websocket = true\nreceive = true\nin_flight = 3",
+            "",
+        ),
+        (
+            "traffic-receive-curve",
+            "websocket = true\nreceive = true\ncurve = true",
+            "",
+        ),
+        (
+            "traffic-reach",
+            "websocket = true",
+            "[gates]\nall = \"reach > 99%\"",
         ),
         (
             "traffic-requests",

@@ -1,4 +1,4 @@
-//! Answers that are streams of events.
+//! Answers that are streams of events, and WebSockets on which only the server sends.
 
 mod split;
 
@@ -18,6 +18,8 @@ use split::{Event, Splitter};
 /// The type of the last event of a stamped stream of server-sent events, whose data is the number of
 /// the others.
 const END_KIND: &[u8] = b"end";
+/// The status of a WebSocket's handshake (RFC 6455, 4.2.2).
+const SWITCHING: u16 = 101;
 /// Longer content types are none that are known.
 const CONTENT_TYPE_MAX: usize = 64;
 
@@ -72,6 +74,16 @@ impl Stream {
             self.is_open = true;
             note(Note::Opened);
         }
+    }
+
+    /// A WebSocket has opened. Its messages need no splitting.
+    fn socket(&mut self, is_own_clock: bool, arrived: u64, mut note: impl FnMut(Note)) {
+        self.status = SWITCHING;
+        self.splitter = Some(Splitter::new(EventFormat::Reads, None));
+        self.sequence.set_own_clock(is_own_clock);
+        self.sequence.opened(arrived);
+        (self.is_open, self.last_sign) = (true, arrived);
+        note(Note::Opened);
     }
 
     fn content(&mut self, bytes: &[u8], arrived: u64, note: impl FnMut(Note)) {
@@ -243,6 +255,22 @@ impl Kind for Events {
 
     fn take_content(&mut self, _: &Request, times: Times, bytes: &[u8], note: impl FnMut(Note)) {
         self.stream.content(bytes, times.arrived, note);
+    }
+
+    fn socket_opened(&mut self, is_own_clock: bool, times: Times, note: impl FnMut(Note)) {
+        self.stream.socket(is_own_clock, times.arrived, note);
+    }
+
+    fn take_message(
+        &mut self,
+        stamp: Option<Stamp>,
+        bytes: u64,
+        times: Times,
+        note: impl FnMut(Note),
+    ) {
+        let stream = &mut self.stream;
+        stream.last_sign = times.arrived;
+        stream.sequence.take(stamp, bytes, times.arrived, note);
     }
 
     fn is_open(&self) -> bool {

@@ -13,6 +13,8 @@ pub(crate) struct EncodedRequest {
     pub(crate) block: Vec<u8>,
     pub(crate) body: Arc<[u8]>,
     pub(crate) is_head: bool,
+    /// Bytes at the end of the body that are not sent before [`super::Session::release`].
+    pub(crate) held_back: usize,
 }
 
 impl EncodedRequest {
@@ -26,6 +28,7 @@ impl EncodedRequest {
             block,
             body: Arc::from(body),
             is_head: fields::is_head(bytes),
+            held_back: 0,
         })
     }
 }

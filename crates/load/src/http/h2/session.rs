@@ -34,8 +34,9 @@ struct Stream {
     content: RemainingContent,
     /// How many bytes of the request's body the server lets be sent.
     window: i64,
-    /// How much of the body is sent.
+    /// How much of the body is sent, and how much at its end may not be sent yet.
     sent: usize,
+    held_back: usize,
     /// Bytes of content received since its window was opened.
     received: u32,
 }
@@ -135,10 +136,24 @@ impl Session {
             return false;
         }
         if !body.is_empty() {
+            self.streams[place as usize].held_back = request.held_back;
             self.unsent.push((place, body.clone()));
             self.send_bodies();
         }
         true
+    }
+
+    /// Sends more of the body of a place whose end was held back.
+    pub(crate) fn release(&mut self, place: u32, bytes: usize) {
+        let stream = &mut self.streams[place as usize];
+        stream.held_back = stream.held_back.saturating_sub(bytes);
+        let at = self.unsent.iter().position(|(other, _)| *other == place);
+        if let Some(at) = at {
+            let body = self.unsent[at].1.clone();
+            if self.send_body(place, &body) {
+                self.unsent.remove(at);
+            }
+        }
     }
 
     /// The same, of a header block and a body that are not kept; `kept` is the body for as long as the
@@ -221,8 +236,9 @@ impl Session {
     /// Sends as much of a body as the windows allow. Returns whether all of it is sent.
     fn send_body(&mut self, place: u32, body: &[u8]) -> bool {
         let stream = &mut self.streams[place as usize];
-        while stream.sent < body.len() && self.window > 0 && stream.window > 0 {
-            let left = (body.len() - stream.sent) as i64;
+        let allowed = body.len().saturating_sub(stream.held_back);
+        while stream.sent < allowed && self.window > 0 && stream.window > 0 {
+            let left = (allowed - stream.sent) as i64;
             let most = i64::from(self.frame_max)
                 .min(self.window)
                 .min(stream.window);

@@ -1,6 +1,7 @@
 //! Exchanges that last: what is recorded of them, and how those end that outlast the window.
 
 mod reconnect;
+pub(super) mod topics;
 pub(super) mod users;
 
 use std::time::Duration;
@@ -28,6 +29,8 @@ pub(super) struct Span {
     pub(super) window: Window,
     /// The segment, if it has rows.
     rows_of: Option<usize>,
+    /// Whether messages belong to the time at which they were due.
+    by_due: bool,
 }
 
 impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P, S> {
@@ -36,18 +39,19 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         Span {
             window: self.window,
             rows_of: self.row.map(|_| self.number),
+            by_due: P::OPEN || self.topics.is_some(),
         }
     }
 
     /// Records what a kind reports of an exchange at these times. In a segment by time a message
-    /// belongs to the window if it arrived in it, in an open loop if it was due in it.
+    /// belongs to the window if it arrived in it, in an open loop and of a topic if it was due in it.
     #[inline]
     pub(super) fn record_note(recorder: &mut Recorder, span: Span, times: Times, note: Note) {
         let Some(messages) = &mut recorder.messages else {
             return;
         };
         let is_inside = |due: Option<u64>, arrived: u64| {
-            span.window.contains(match (S::COUNTS, P::OPEN) {
+            span.window.contains(match (S::COUNTS, span.by_due) {
                 (true, _) => times.intended,
                 (false, true) => due.unwrap_or(arrived),
                 (false, false) => arrived,
@@ -64,6 +68,11 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
                     let (from, end) = (span.window.from, span.window.end);
                     let at = message.arrived.min(end).max(from);
                     recorder.gaps.end(segment, at - from);
+                }
+            }
+            Note::Answer { arrived, after } => {
+                if is_inside(None, arrived) {
+                    messages.answer.record_ns(after);
                 }
             }
             Note::Lag { due, arrived } => {

@@ -5,6 +5,7 @@
 //! connection that carries the streams of its places.
 
 mod carrier;
+mod one_way;
 mod quic;
 mod streams;
 mod websocket;
@@ -144,6 +145,9 @@ impl<I: Io, C: Clock, K: Kind> Worker<I, C, K> {
     /// Gives up the request of a place.
     pub(in crate::worker) fn close_place(&mut self, number: usize, link: usize) {
         let state = std::mem::replace(&mut self.conns[number].state, State::Closed);
+        if state == State::Waiting && self.is_one_way(link) {
+            return self.leave_socket(link);
+        }
         let one = &mut self.links[link];
         match state {
             State::Connecting => one.waiting.retain(|place| *place != number),

@@ -6,15 +6,36 @@ use readings::WrongKind;
 
 use super::{Carrier, LINK, LinkState, StreamEnd, take};
 use crate::exchange::Kind;
-use crate::exchange::conn::State;
+use crate::exchange::conn::{Conn, State};
 use crate::http::h2::Session;
 use crate::http::h3;
+use crate::job::target::Request;
+use crate::job::traffic::Grpc;
 use crate::pacing::Pacer;
 use crate::pacing::clock::Clock;
 use crate::pacing::stop::StopRule;
 use crate::worker::failures::{CLOSED, Failure, IDLE_NS, RESET, ends_idle};
 use crate::worker::segment::SegmentRun;
 use crate::worker::{AGAIN_MAX, FRUITLESS_MAX, REOPENING_NS};
+
+/// Sends the messages of calls for which others were answered.
+fn send_more<K: Kind>(
+    session: &mut Session,
+    conns: &mut [Conn<K>],
+    requests: &[Request],
+    now: u64,
+) {
+    for (place, conn) in conns.iter_mut().enumerate() {
+        let more = match conn.state {
+            State::Waiting => conn.exchange.more_to_send(now) as usize,
+            _ => 0,
+        };
+        if more > 0 {
+            let bytes = Grpc::message_bytes(&requests[conn.request as usize]);
+            session.release(place as u32, more * bytes);
+        }
+    }
+}
 
 impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P, S> {
     /// Sends the request of a place once the connection is open and those before it have a stream.
@@ -377,6 +398,9 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
                 },
             );
         });
+        if K::HAS_MESSAGES && worker.job.targets[link.target].traffic.streams_both_ways() {
+            send_more(session, &mut conns[link.places.clone()], requests, now);
+        }
         if !session.out.is_empty() {
             worker.dirty(number);
         }

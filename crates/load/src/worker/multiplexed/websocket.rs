@@ -3,6 +3,8 @@
 //! A connection that is lost is opened again at once, and with a pause if that fails. Its messages in
 //! flight are lost; those that were not sent yet wait.
 
+use std::borrow::Cow;
+
 use net::ws::CloseCode;
 use net::{Buf, Io};
 use readings::WrongKind;
@@ -10,7 +12,7 @@ use readings::WrongKind;
 use super::{Carrier, Link, LinkState};
 use crate::exchange::Kind;
 use crate::exchange::conn::State;
-use crate::http::ws::{Said, Session};
+use crate::http::ws::{self, Said, Session};
 use crate::job::traffic::Traffic;
 use crate::pacing::Pacer;
 use crate::pacing::clock::Clock;
@@ -33,16 +35,19 @@ impl<I: Io, C: Clock, K: Kind> Worker<I, C, K> {
         matches!(target.traffic, Traffic::WebSocket(_))
     }
 
-    /// The turns of a target's connections, where due messages belong to them.
-    pub(in crate::worker) fn turns(&self, target: usize) -> Option<Box<Turns>> {
-        match self.job.targets[target].traffic {
-            Traffic::WebSocket(websocket) if websocket.paced_by_connection => {}
-            _ => return None,
-        }
+    /// The turns of a target's connections, where due messages belong to them: to all in an open loop,
+    /// to those that send to topics.
+    pub(in crate::worker) fn turns(&self, target: usize, is_open: bool) -> Option<Box<Turns>> {
+        let websocket = self.job.targets[target].traffic.websocket()?;
+        let step = match websocket.fan_out() {
+            Some((members, _)) => members as usize,
+            None if websocket.paced_by_connection && is_open => 1,
+            None => return None,
+        };
         let own = |link: &Link| link.target == target;
         let first = self.links.iter().position(own)?;
-        let count = self.links.iter().filter(|link| own(link)).count();
-        Some(Box::new(Turns::new(first, count, self.job.threads)))
+        let count = self.links.iter().filter(|link| own(link)).count() / step;
+        Some(Box::new(Turns::new(first, step, count, self.job.threads)))
     }
 
     /// Says that the load is over on the WebSockets that are open.
@@ -84,11 +89,11 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
             if link.target != self.target || !self.worker.is_websocket(number) {
                 continue;
             }
-            if link.state == LinkState::Connecting {
+            if link.state == LinkState::Connecting && link.since < self.start {
                 // What came of it between two segments was not seen.
                 self.worker.close_link_but_wait(number);
             }
-            if self.worker.links[number].state == LinkState::Closed {
+            if self.opens_itself(number) {
                 // What was lost between two segments does not count.
                 self.worker.links[number].lost = None;
                 self.open_link(number, now);
@@ -127,13 +132,17 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         }
         let settings = &worker.job.targets[target];
         let request = &settings.requests[number % settings.requests.len()].bytes;
+        let request = match worker.topic_number(number) {
+            Some(topic) => ws::of_topic(request, topic).into(),
+            None => Cow::Borrowed(request.as_slice()),
+        };
         // A seed for each connection, so that keys and masks differ.
         worker.handshakes += 1;
         let seed = worker.job.seed
             ^ (worker.job.number_of(worker.thread) as u64) << 40
             ^ worker.handshakes << 8
             ^ 0x3b;
-        let session = Session::new(request, &worker.preamble, seed, websocket);
+        let session = Session::new(&request, &worker.preamble, seed, websocket);
         worker.links[number].session = Some(Carrier::WebSocket(Box::new(session)));
         worker.dirty(number);
         worker.flush_links();
@@ -188,7 +197,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
     ) {
         let recorder = &mut self.worker.recorders[self.recorder];
         match said {
-            Said::Opened => {
+            Said::Opened { is_own_clock } => {
                 let link = &mut self.worker.links[number];
                 (link.state, link.active_ns) = (LinkState::Open, now);
                 let (since, lost) = (link.since, link.lost.take());
@@ -196,7 +205,11 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
                     recorder.connect.record_ns(arrived.saturating_sub(since));
                 }
                 self.connection_opened(lost, now);
+                if self.worker.is_one_way(number) {
+                    self.socket_opened(number, is_own_clock, (arrived, now));
+                }
             }
+            Said::Message { stamp, bytes } => self.message_came(number, stamp, bytes, arrived),
             Said::Echo {
                 place,
                 bytes,
@@ -250,6 +263,9 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
 
     /// The connection is over, in this way: its messages in flight are lost, and it is opened again.
     pub(super) fn websocket_lost(&mut self, number: usize, how: &str, found: &str) {
+        if self.worker.is_one_way(number) {
+            return self.one_way_over(number, how, found);
+        }
         let now = self.worker.clock.now_ns();
         let link = &mut self.worker.links[number];
         let retires = matches!(&link.session, Some(Carrier::WebSocket(one)) if one.flow.is_ending())

@@ -11,6 +11,7 @@ use crate::http::h2::EncodedRequest;
 use crate::http::h3;
 use crate::job::Job;
 use crate::job::target::{Choice, Target};
+use crate::job::traffic::{Grpc, Traffic};
 pub(super) use numbered::Numbered;
 
 /// A target as the event loop knows it, and the choice between its requests.
@@ -130,7 +131,14 @@ impl RequestPicker {
 fn encoded(target: &Target) -> Vec<EncodedRequest> {
     let requests = target.requests.iter().filter(|_| target.http2.is_some());
     requests
-        .filter_map(|request| EncodedRequest::of(&target.wire(request), target.scheme()))
+        .filter_map(|request| {
+            let mut encoded = EncodedRequest::of(&target.wire(request), target.scheme())?;
+            if let Traffic::Grpc(grpc) = &target.traffic {
+                let later = (grpc.sent() - grpc.sent_first()) as usize;
+                encoded.held_back = later * Grpc::message_bytes(request);
+            }
+            Some(encoded)
+        })
         .collect()
 }
 

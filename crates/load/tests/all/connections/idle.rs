@@ -110,6 +110,39 @@ fn tls_and_http2_are_spoken_on_them() {
 }
 
 #[test]
+fn websockets_are_held_and_their_pings_answered() {
+    let handshake = |address, path: &str| {
+        let mut target = idle(get(address), 30, false);
+        target.requests[0].bytes = net::fetch::request("GET", "test", path, &[]);
+        target.traffic = load::Traffic::WebSocket(load::WebSocket::default());
+        target
+    };
+    for io in BOTH {
+        let origin = origin();
+        // A server that pings, and sends a message now and then.
+        let paced = "/ws/paced/0?every=50ms&heartbeat=20ms";
+        for path in ["/ws/echo", paced] {
+            let job = job(io, handshake(origin.address(), path));
+            let held = hold(&job, |_| std::thread::sleep(Duration::from_millis(300)));
+            let held = held.unwrap();
+            assert_eq!((held.open_at_end, held.failed), (30, 0), "{io} {path}");
+        }
+        // One that ends them.
+        let ends = handshake(origin.address(), "/ws/paced/3?every=50ms");
+        let held = hold(&job(io, ends), |_| {
+            std::thread::sleep(Duration::from_millis(400));
+        });
+        let held = held.unwrap();
+        assert_eq!((held.open_at_end, held.closed[0].how), (0, IdleEnd::Closed));
+        assert_eq!(held.closed_count(), 30);
+        // One that is none.
+        let none = hold(&job(io, handshake(origin.address(), "/")), |_| {});
+        let why = none.unwrap_err().to_string();
+        assert!(why.contains("instead of 101"), "{why}");
+    }
+}
+
+#[test]
 fn what_the_server_ends_is_counted_with_how_and_when() {
     const AFTER: Duration = Duration::from_millis(300);
     for io in BOTH {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agent::wire::LoadOrder;
-use load::{Stop, Traffic};
+use load::{SocketFlow, Stop, Traffic};
 use readings::Pacing;
 
 use super::super::{TWO, run, script};
@@ -46,6 +46,24 @@ fn streams_have_slices_in_which_several_of_them_end_and_no_open_loop() {
     let slices: Vec<_> = slices.filter(long).collect();
     assert_eq!(slices.len(), 2 * 3 * 2);
     assert!(slices.iter().all(|one| one.ramp_up >= 2 * stream));
+}
+
+#[test]
+fn topics_have_their_own_pace_and_whole_topics_a_thread() {
+    let load =
+        "websocket = true\nconnections = 12\nthreads = 5\nmessage_rate = \"20/s\"\nfan_out = 4";
+    let orders = orders(load, |_, _| 1_280_000);
+    for order in &orders {
+        let flow = match &order.job.targets[0].traffic {
+            Traffic::WebSocket(asked) => asked.flow,
+            other => panic!("{other:?}"),
+        };
+        let every = Duration::from_millis(50);
+        assert_eq!(flow, SocketFlow::FanOut { members: 4, every });
+        assert_eq!(order.job.threads, 3);
+        let mut segments = order.job.segments.iter();
+        assert!(segments.all(|one| one.pacing == Pacing::Closed));
+    }
 }
 
 #[test]

@@ -260,13 +260,12 @@ fn objective(args: &CapacityArgs) -> Result<Option<Objective>, Failure> {
 /// The same as options of `weigh load`, which makes the job of them.
 fn load_args(args: &CapacityArgs) -> Result<LoadArgs, Failure> {
     let messages = &args.traffic.websocket;
-    let (count, rate) = (messages.messages.is_some(), messages.message_rate.is_some());
-    if count || rate {
-        let option = if count {
-            "--messages"
-        } else {
-            "--message-rate"
-        };
+    let options = [
+        ("--messages", messages.messages.is_some()),
+        ("--message-rate", messages.message_rate.is_some()),
+        ("--receive", messages.receive),
+    ];
+    if let Some((option, _)) = options.into_iter().find(|(_, is_given)| *is_given) {
         return Err(Failure::words(format!(
             "{option} does not go with a search, which chooses times and rates; leave it out"
         )));

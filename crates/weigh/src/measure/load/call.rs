@@ -53,13 +53,13 @@ pub(super) fn complete(args: &LoadArgs, url: &Url, target: &mut Target) -> Resul
         weight: 1,
     }];
     let message = message(args, name, target)?;
-    if message.call == CallKind::Both {
+    let takes_stream = matches!(message.call, CallKind::ClientStream | CallKind::Both);
+    let in_flight = args.traffic.websocket.in_flight;
+    if in_flight.is_some() && message.call != CallKind::Both {
         return Err(Failure::words(format!(
-            "--grpc {name}: bidirectional streams are not supported; expected a method with one \
-             stream at most"
+            "--in-flight: {name} does not stream both ways; leave it out"
         )));
     }
-    let takes_stream = message.call == CallKind::ClientStream;
     let messages = given.call_messages.unwrap_or(1);
     if messages > 1 && !takes_stream {
         return Err(Failure::words(format!(
@@ -72,13 +72,14 @@ pub(super) fn complete(args: &LoadArgs, url: &Url, target: &mut Target) -> Resul
         status: StatusRule::Exactly(200),
         body: match (message.call, &request.expect.body) {
             // A stream may have no end to wait for.
-            (CallKind::ServerStream, BodyRule::Auto) => BodyRule::Any,
+            (CallKind::ServerStream | CallKind::Both, BodyRule::Auto) => BodyRule::Any,
             (_, rule) => rule.clone(),
         },
     };
     target.traffic = Traffic::Grpc(Grpc {
         call: message.call,
         messages,
+        in_flight: in_flight.unwrap_or(1),
         deadline: given.deadline,
     });
     Ok(())
@@ -107,9 +108,10 @@ fn message(args: &LoadArgs, name: &str, target: &Target) -> Result<Message, Fail
     match body {
         Some(bytes) if !bytes.starts_with(b"{") && given.proto.is_empty() => Ok(Message {
             bytes,
-            call: match given.call_messages {
-                None => CallKind::Unary,
-                Some(_) => CallKind::ClientStream,
+            call: match (given.call_messages, args.traffic.websocket.in_flight) {
+                (_, Some(_)) => CallKind::Both,
+                (Some(_), None) => CallKind::ClientStream,
+                (None, None) => CallKind::Unary,
             },
         }),
         body => by_schema(args, name, target, body),

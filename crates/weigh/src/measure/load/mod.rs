@@ -218,7 +218,7 @@ pub fn job(args: &LoadArgs, target: Target) -> Job {
     let asked: f64 = args.pacing.stages.iter().map(load::Stage::requests).sum();
     let staged: Duration = args.pacing.stages.iter().map(|stage| stage.duration).sum();
     let messages = &args.traffic.websocket;
-    let of_each = messages.message_rate;
+    let of_each = messages.message_rate.filter(|_| messages.fan_out.is_none());
     let of_all = of_each.map(|rate| rate * f64::from(args.connections()));
     let pacing = match args.pacing.rate.or(of_all) {
         Some(rate_per_s) => Pacing::Open { rate_per_s },
@@ -241,7 +241,7 @@ pub fn job(args: &LoadArgs, target: Target) -> Job {
         ..Segment::closed(stop)
     };
     Job {
-        threads: args.threads.min(args.connections()) as usize,
+        threads: target.threads(args.threads.min(args.connections())) as usize,
         requests_per_connection: match args.reuse.no_keepalive {
             true => Some(1),
             false => args.reuse.requests_per_connection,

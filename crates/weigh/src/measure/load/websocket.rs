@@ -66,9 +66,9 @@ fn refused(args: &LoadArgs) -> Option<(&'static str, &'static str)> {
             "it needs an http:// URL",
         ),
         (
-            "--idle",
-            args.idle.idle.is_some(),
-            "idle WebSockets are not supported: it needs an http:// URL",
+            "--idle-silent",
+            args.idle.idle_silent,
+            "a WebSocket begins with its handshake: leave it out",
         ),
         ("--urls", args.urls.is_some(), "give one URL"),
         (
@@ -93,7 +93,7 @@ pub(super) fn traffic(
     let given = &args.traffic.websocket;
     if !url.is_websocket {
         let scheme = if url.is_tls { "wss" } else { "ws" };
-        return match given.given() {
+        return match given.given(args.traffic.grpc.method_name.is_some()) {
             None => Ok((args.traffic.traffic(), expect)),
             Some(option) => Err(Failure::words(format!(
                 "{option} is for WebSockets; expected {scheme}://{}{}",
@@ -116,9 +116,18 @@ pub(super) fn traffic(
     }
     if given.message_rate.is_some() && has_rate {
         return Err(Failure::words(
-            "--message-rate is the rate of each connection, --rate and --stages that of all; leave \
-             out one of them",
+            "--message-rate is the rate of each connection or topic, --rate and --stages that of all; \
+             leave out one of them",
         ));
+    }
+    if given
+        .fan_out
+        .is_some_and(|n| n > 0 && !args.connections().is_multiple_of(n))
+    {
+        return Err(Failure::words(format!(
+            "--fan-out: expected a number that divides the {} connections",
+            args.connections()
+        )));
     }
     let of_handshake = |name: &str| {
         let name = name.to_ascii_lowercase();
@@ -136,6 +145,7 @@ pub(super) fn traffic(
         is_binary: given.binary,
         deflate: given.deflate,
         paced_by_connection: given.message_rate.is_some(),
+        flow: given.flow(args.connections()),
     };
     let expect = Expect {
         status: StatusRule::Exactly(101),

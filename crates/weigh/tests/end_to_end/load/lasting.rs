@@ -61,6 +61,50 @@ fn messages_come_back_from_the_origin() {
 }
 
 #[test]
+fn messages_that_are_no_answers_are_counted() {
+    let place = Place::new();
+    let origin = Origin::with(&place, "");
+    let url = origin.url.replacen("http", "ws", 1);
+    let paced = format!("{url}ws/paced/0?every=5ms");
+    let (done, document) = load(&place, &paced, "--receive -c 3 -d 400ms");
+    no_errors(&document);
+    assert_eq!(document["lasting"]["open_min"], 3, "{}", done.out);
+    assert!(document["lasting"]["messages"].as_u64().unwrap() > 100);
+    let topic = format!("{url}ws/topic/a");
+    let more = "--fan-out=5 -c 10 -t 2 --message-rate 100 --warmup 200ms -d 400ms";
+    let (_, document) = load(&place, &topic, more);
+    no_errors(&document);
+    let lasting = &document["lasting"];
+    assert_eq!(
+        (&lasting["expected"], &lasting["reach"]),
+        (&400.into(), &1.0.into())
+    );
+    let all = "--fan-out -c 4 --message-rate 50 --warmup 200ms -d 400ms";
+    let done = place.run(&format!("load {topic} {all}")).expect(0);
+    for part in [
+        "  Reach: 80 of 80 deliveries, 100.000%",
+        "Delivery (from due)",
+        "  4 WebSockets opened, 4 open at the end; 80 messages",
+        "Messages/sec:",
+    ] {
+        assert!(done.out.contains(part), "no {part:?} in\n{}", done.out);
+    }
+}
+
+#[test]
+fn messages_of_calls_both_ways_are_answered() {
+    let place = Place::new();
+    let origin = Origin::with(&place, "");
+    let message = "--body {\"payload\":\"aGVsbG8=\"}";
+    let call = "--grpc weigh.v1.Echo/Both --call-messages 20 --in-flight 4 -c 2 --count 10";
+    let (_, document) = load(&place, &origin.url, &format!("{call} {message}"));
+    no_errors(&document);
+    assert_eq!(document["requests"], 10, "{document}");
+    assert_eq!(document["lasting"]["messages"], 200);
+    assert_eq!(document["lasting"]["answer_us"]["count"], 200);
+}
+
+#[test]
 fn options_that_do_not_go_together_are_refused() {
     let place = Place::new();
     for (line, says) in [
@@ -77,6 +121,14 @@ fn options_that_do_not_go_together_are_refused() {
         (
             "load ws://127.0.0.1:9/ -H Sec-WebSocket-Key:x",
             "the handshake has this field already",
+        ),
+        (
+            "load ws://127.0.0.1:9/ -c 10 --fan-out=4 --message-rate 3",
+            "--fan-out: expected a number that divides the 10 connections",
+        ),
+        (
+            "load http://127.0.0.1:9/a --receive",
+            "--receive is for WebSockets; expected ws://127.0.0.1:9/a",
         ),
         (
             "capacity ws://127.0.0.1:9/ --concurrency 1 --message-rate 3",

@@ -1,5 +1,7 @@
 //! gRPC calls: what makes one good, and servers that break the rules.
 
+mod both_ways;
+
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -484,7 +486,7 @@ fn calls_that_cannot_be_made_are_refused() {
         one.traffic = Traffic::Grpc(Grpc {
             call: CallKind::ClientStream,
             messages: u32::MAX,
-            deadline: None,
+            ..Grpc::default()
         });
     };
     assert_eq!(of(long), Err(JobError::NotGrpc));
@@ -511,6 +513,7 @@ fn the_origin_answers_each_kind_of_call_in_the_clear_and_over_tls() {
         let grpc = Grpc {
             call,
             messages: 50,
+            in_flight: 5,
             deadline: Some(Duration::from_secs(20)),
         };
         let mut target = target(address, grpc, message);

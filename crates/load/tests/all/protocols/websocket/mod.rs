@@ -2,6 +2,7 @@
 
 mod cuts;
 mod hostile;
+mod one_way;
 mod server;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
