@@ -159,7 +159,8 @@ fn k6_says_which_bounds_were_crossed_and_refused_connections_are_no_answers() {
         (reading.requests, reading.requests_per_s),
         (Some(0), Some(0.0))
     );
-    assert_eq!((reading.errors.read, reading.errors.total()), (2500, 2500));
+    let errors = reading.errors;
+    assert_eq!((errors.unexplained, errors.total()), (2500, 2500));
     assert_eq!(reading.latency.mean_us, None);
 }
 

@@ -175,7 +175,7 @@ fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
             let counts = figures.want(line, "`3 errors (1 timeouts)`", counts);
             let (errors, timeouts) = counts.unwrap_or_default();
             reading.errors.timeout = timeouts;
-            reading.unexplained = errors.saturating_sub(timeouts);
+            reading.errors.unexplained = errors.saturating_sub(timeouts);
         } else if let Some(rest) = text.strip_suffix(" requests with mismatched body") {
             reading.errors.verify = figures.want(line, "a count", rounded(rest)).unwrap_or(0);
         }
@@ -218,6 +218,6 @@ fn read_document(json: &Value) -> ToolReading {
     reading.errors.status = known("4xx").saturating_add(known("5xx"));
     reading.errors.timeout = known("timeouts");
     reading.errors.verify = known("mismatches");
-    reading.unexplained = known("errors").saturating_sub(known("timeouts"));
+    reading.errors.unexplained = known("errors").saturating_sub(known("timeouts"));
     reading
 }

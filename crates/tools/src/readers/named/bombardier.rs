@@ -143,7 +143,9 @@ fn per_s(reading: &ToolReading) -> Option<f64> {
 /// Answers by the class of their status, and requests without one; the failures that are counted
 /// already are among these.
 fn count_answers(reading: &mut ToolReading, codes: Option<Vec<(&str, u64)>>, others: u64) {
-    reading.unexplained = others.saturating_sub(reading.errors.total());
+    let known = reading.errors.total();
+    reading.errors.unexplained =
+        sum([reading.errors.unexplained, others.saturating_sub(known)]);
     if let Some(codes) = codes {
         count_statuses(reading, codes);
     }

@@ -13,6 +13,7 @@ use crate::reading::{Figures, coarse_mean, count_failure, leave_unanswered_out, 
 use crate::text::lines::Line;
 use crate::text::{named, units};
 use crate::{Tool, ToolReading};
+use readings::ErrorCounts;
 
 const RESULT: &str = "`request count  10 (OK=9 KO=1)`, or `| 10 | 9 | 1`";
 
@@ -134,8 +135,10 @@ fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
     }
     // A request may fail in several ways, and its message may be cut off the list.
     if reading.errors.total() != failed {
-        reading.errors = Default::default();
-        reading.unexplained = failed;
+        reading.errors = ErrorCounts {
+            unexplained: failed,
+            ..ErrorCounts::default()
+        };
     }
     leave_unanswered_out(&mut reading, all, rate_per_s);
     coarse_mean(&mut reading.latency, STEP_US);

@@ -114,7 +114,7 @@ fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
         let rate = words.get(6).and_then(|rate| rate.strip_suffix("/s"));
         reading.requests_per_s = figures.want(line, RESULT, rate.and_then(units::number));
         let failed = after("Err:").and_then(units::count);
-        reading.unexplained = figures.want(line, RESULT, failed).unwrap_or(0);
+        reading.errors.unexplained = figures.want(line, RESULT, failed).unwrap_or(0);
         reading.latency = ToolLatency::default();
         for (label, name) in [("Avg:", "avg"), ("Min:", "min"), ("Max:", "max")] {
             let us = figures.want(line, RESULT, after(label).and_then(units::ms));
@@ -133,7 +133,7 @@ fn read_document(total: &Value) -> ToolReading {
     let mut reading = ToolReading::new(Tool::Jmeter);
     let figure = |name: &str| units::figure(&total[name]);
     reading.requests = total["sampleCount"].as_u64();
-    reading.unexplained = total["errorCount"].as_u64().unwrap_or(0);
+    reading.errors.unexplained = total["errorCount"].as_u64().unwrap_or(0);
     reading.requests_per_s = figure("throughput");
     reading.bytes_per_s = figure("receivedKBytesPerSec").map(|kb| kb * 1024.0);
     for (name, key) in [

@@ -177,7 +177,11 @@ fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
             }
         }
     }
-    reading.unexplained = said.failures.saturating_sub(reading.errors.total());
+    let known = reading.errors.total();
+    reading.errors.unexplained = sum([
+        reading.errors.unexplained,
+        said.failures.saturating_sub(known),
+    ]);
     leave_unanswered_out(&mut reading, said.all, said.rate_per_s);
     vec![reading]
 }

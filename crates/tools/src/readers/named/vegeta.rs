@@ -147,7 +147,7 @@ impl Said<'_> {
         // The count is known where all of them are of one kind.
         match kinds.total() == lost {
             true => reading.errors.add(&kinds),
-            false => reading.unexplained = lost,
+            false => reading.errors.unexplained = lost,
         }
         let seconds = reading.duration_s.filter(|s| *s > 0.0);
         reading.requests_per_s = match lost + reading.errors.status {
