@@ -11,12 +11,26 @@ use crate::text::units;
 pub(super) struct Figures {
     tool: Tool,
     pub wrong: Vec<ReadError>,
+    missing: Option<&'static str>,
 }
 
 impl Figures {
     pub fn new(tool: Tool) -> Self {
-        let wrong = Vec::new();
-        Self { tool, wrong }
+        Self {
+            tool,
+            wrong: Vec::new(),
+            missing: None,
+        }
+    }
+
+    /// Notes what is missing at the end of an output, as its other figures show.
+    pub fn lacks(&mut self, expected: &'static str) {
+        self.missing.get_or_insert(expected);
+    }
+
+    /// What is missing at the end of the output that was read last.
+    pub fn take_missing(&mut self) -> Option<&'static str> {
+        self.missing.take()
     }
 
     /// Passes a figure on, or notes that the line has none of the expected form.

@@ -33,6 +33,9 @@ pub(in crate::readers) static READER: Reader = Reader {
     }),
 };
 
+/// How a run begins on a terminal.
+const BEGINNINGS: [&str; 2] = ["Creating summariser <", "Starting "];
+
 fn mark(text: &str) -> Option<Mark> {
     const BEFORE: [&str; 4] = [
         "Created the tree ",
@@ -80,10 +83,16 @@ fn seconds(text: &str) -> Option<f64> {
 fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
     let mut readings: Vec<ToolReading> = Vec::new();
     let mut reading = ToolReading::new(Tool::Jmeter);
+    // A run that begins here also ends here; lines of a summary alone are what they are.
+    let (mut begins, mut ends, mut is_stale) = (false, false, false);
     for &line in lines {
         let Some((is_whole, words)) = summary(&line.text) else {
+            begins |= BEGINNINGS.iter().any(|text| line.text.starts_with(text));
+            ends |= line.text.starts_with("Tidying up ...");
             continue;
         };
+        ends = false;
+        is_stale = !is_whole && reading.requests.is_some();
         let after = |label: &str| {
             let at = words.iter().position(|word| *word == label)?;
             words.get(at + 1).copied()
@@ -124,6 +133,11 @@ fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
     }
     if readings.is_empty() {
         reading.lines = (0, 0);
+    }
+    if begins && !ends {
+        figures.lacks("`Tidying up ...`");
+    } else if is_stale {
+        figures.lacks("`summary = ...` below the last `summary + ...`");
     }
     readings.push(reading);
     readings

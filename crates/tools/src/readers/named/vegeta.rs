@@ -132,6 +132,15 @@ struct Said<'a> {
 }
 
 impl Said<'_> {
+    /// Whether failures have no message: each error status has one, and so has what was not answered.
+    fn lacks_messages(&self) -> bool {
+        let codes = self.codes.as_deref().unwrap_or_default();
+        let of = |is: fn(&str) -> bool| codes.iter().filter(|(code, n)| *n > 0 && is(code)).count();
+        let (wrong, lost) = (of(|code| code >= "400"), of(|code| code == "0"));
+        let statuses = self.messages.iter().filter(|said| is_status(said)).count();
+        statuses < wrong || self.messages.len() - statuses < lost
+    }
+
     fn complete(self, reading: &mut ToolReading) {
         let Some(codes) = self.codes else {
             reading.requests = Some(self.all);
@@ -206,6 +215,9 @@ fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
                 }
             }
         }
+    }
+    if said.lacks_messages() {
+        figures.lacks("a part of `Error Set:`");
     }
     // Without its codes a report does not say which of its requests were answered.
     if !is_report || said.codes.is_some() {
