@@ -53,6 +53,7 @@ fn mark(line: &Line) -> Option<Mark> {
     ];
     if !line.text.contains(|c: char| c.is_ascii_digit())
         && !HEADS.iter().any(|head| line.text.starts_with(head))
+        && !is_error(&line.text)
     {
         return None;
     }
