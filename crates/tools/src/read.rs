@@ -36,7 +36,12 @@ pub fn read_output(tool: Tool, text: &str) -> Result<Vec<ToolReading>, ReadError
     let mut cut = Vec::new();
     for block in scan::blocks_of(tool, &lines) {
         readings.extend(read_block(&block, &lines, &mut figures));
-        cut.extend(without_end(&block, &lines, &readings));
+        cut.extend(without_end(
+            &block,
+            &lines,
+            &readings,
+            figures.take_missing(),
+        ));
     }
     for reading in &mut readings {
         if tool == Tool::Wrk2 {
@@ -105,6 +110,7 @@ pub fn read_text(text: &str) -> ReadText {
         }
         let mut figures = Figures::new(block.tool);
         let read = read_block(&block, &lines, &mut figures);
+        let missing = figures.take_missing();
         problems.append(&mut figures.wrong);
         for reading in &read {
             if !has_result(reading) {
@@ -117,7 +123,7 @@ pub fn read_text(text: &str) -> ReadText {
             within.push(block.first..block.last + 1);
         }
         readings.extend(read.into_iter().filter(has_figures));
-        cut.extend(without_end(&block, &lines, &readings));
+        cut.extend(without_end(&block, &lines, &readings, missing));
     }
     let commands = command::all(&lines);
     problems.extend(cause::gave_up(&lines, &commands, &within));
@@ -139,11 +145,12 @@ pub fn read_text(text: &str) -> ReadText {
 }
 
 /// The last of all readings, and what is missing at the end of its output, the block that was read
-/// last.
+/// last; `missing` is what its reader has seen of that.
 fn without_end(
     block: &Block,
     lines: &[Line],
     readings: &[ToolReading],
+    missing: Option<&'static str>,
 ) -> Option<(usize, &'static str)> {
     let at = readings.len().checked_sub(1)?;
     let (first, last) = (lines[block.first].number, lines[block.last].number);
@@ -152,7 +159,7 @@ fn without_end(
         return None;
     }
     let own: Vec<&Line> = block.own.iter().map(|&at| &lines[at]).collect();
-    Some((at, whole::missing(&readings[at], &own)?))
+    Some((at, whole::missing(&readings[at], &own).or(missing)?))
 }
 
 /// Why an output has no result: its tool said so, or it is not all there.

@@ -11,12 +11,26 @@ use crate::text::units;
 pub(super) struct Figures {
     tool: Tool,
     pub wrong: Vec<ReadError>,
+    missing: Option<&'static str>,
 }
 
 impl Figures {
     pub fn new(tool: Tool) -> Self {
-        let wrong = Vec::new();
-        Self { tool, wrong }
+        Self {
+            tool,
+            wrong: Vec::new(),
+            missing: None,
+        }
+    }
+
+    /// Notes what is missing at the end of an output, as its other figures show.
+    pub fn lacks(&mut self, expected: &'static str) {
+        self.missing.get_or_insert(expected);
+    }
+
+    /// What is missing at the end of the output that was read last.
+    pub fn take_missing(&mut self) -> Option<&'static str> {
+        self.missing.take()
     }
 
     /// Passes a figure on, or notes that the line has none of the expected form.
@@ -106,13 +120,19 @@ pub(super) fn count_statuses<'a>(
     reading.requests = Some(answers);
 }
 
-/// Takes those that failed without an answer out of a count and a rate of all requests.
+/// Takes those that surely failed without an answer out of a count and a rate of all requests.
 pub(super) fn leave_unanswered_out(
     reading: &mut ToolReading,
     all: Option<u64>,
     all_per_s: Option<f64>,
 ) {
-    let unanswered = reading.errors.total() - reading.errors.wrong_answers();
+    let unanswered = ErrorCounts {
+        status: 0,
+        verify: 0,
+        unexplained: 0,
+        ..reading.errors
+    };
+    let unanswered = unanswered.total();
     let answers = all.map(|all| all.saturating_sub(unanswered));
     let part = answers.zip(all.filter(|all| *all > 0));
     let part = part.map_or(1.0, |(answers, all)| answers as f64 / all as f64);
@@ -136,7 +156,6 @@ pub(super) fn has_figures(reading: &ToolReading) -> bool {
             .into_iter()
             .any(|latency| *latency != ToolLatency::default())
         || reading.errors.total() > 0
-        || reading.unexplained > 0
 }
 
 /// Counts a failure by the tool's words for it.
@@ -145,15 +164,36 @@ pub(super) fn count_failure(reading: &mut ToolReading, said: &str, count: u64) {
     *place = place.saturating_add(count);
 }
 
+/// What tools call an answer that was cut off or not understood.
+const BROKEN: [&str; 14] = [
+    "eof",
+    "reset",
+    "close",
+    "closing",
+    "hang up",
+    "aborted",
+    "disconnected",
+    "incomplete",
+    "terminated",
+    "malformed",
+    "parse error",
+    "protocol error",
+    "protocolerror",
+    "read:",
+];
+
 /// The count of failures that a tool's words stand for.
 pub(super) fn place_of<'a>(errors: &'a mut ErrorCounts, said: &str) -> &'a mut u64 {
-    let said = said.to_ascii_lowercase();
+    // The words of a URL are not the tool's.
+    let words = said.split_whitespace().filter(|word| !word.contains("://"));
+    let said = words.collect::<Vec<_>>().join(" ").to_ascii_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
     if has(&["timeout", "timed out", "timedout", "deadline exceeded"]) {
         &mut errors.timeout
     } else if has(&[
         "refused",
         "dial ",
+        "trying to connect",
         "no such host",
         "dns",
         "cannot assign",
@@ -163,11 +203,12 @@ pub(super) fn place_of<'a>(errors: &'a mut ErrorCounts, said: &str) -> &'a mut u
         "unreachable",
     ]) {
         &mut errors.connect
-    } else if has(&["broken pipe", "write"]) {
+    } else if has(&["broken pipe", "write", "epipe"]) {
         &mut errors.write
-    } else {
-        // Closed, reset, cut off, not understood.
+    } else if has(&BROKEN) {
         &mut errors.read
+    } else {
+        &mut errors.unexplained
     }
 }
 

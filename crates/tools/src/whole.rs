@@ -101,8 +101,8 @@ const LAST: [(Tool, &str, &[Is]); 19] = [
     ),
     (
         Tool::Artillery,
-        "`vusers.session_length:`",
-        &[|text| text.contains("vusers.session_length:")],
+        "`Summary report @ ...`",
+        &[|text| text.starts_with("Summary report @ ")],
     ),
     (
         Tool::Ghz,

@@ -5,7 +5,7 @@ use tools::{ReadError, Tool, ToolReading, read_output};
 /// Reads what one run of a driver printed.
 ///
 /// The reading has a number of requests and a duration: what a tool leaves out of `requests`,
-/// `duration_s` and `requests_per_s` follows from the other two.
+/// `duration_s` and `requests_per_s` follows from the other two. Requests that failed are none.
 ///
 /// # Errors
 /// Why it is not a result: it cannot be read, has several results, or lacks the number of requests
@@ -28,6 +28,10 @@ pub fn read_driver_output(tool: Tool, text: &str) -> Result<ToolReading, String>
     reading.duration_s = duration.or(requests.zip(rate).map(|(n, r)| n as f64 / r));
     if reading.requests.is_none() || reading.duration_s.is_none() {
         return Err("its output lacks the number of requests or the duration".to_owned());
+    }
+    if reading.tool.counts_failures() {
+        let failed = reading.errors.unexplained;
+        reading.requests = reading.requests.map(|all| all.saturating_sub(failed));
     }
     Ok(reading)
 }
@@ -54,5 +58,18 @@ mod tests {
         let twice = read_driver_output(tool, &OUTPUT.repeat(2)).unwrap_err();
         assert_eq!(twice, "expected one result, found 2");
         assert!(read_driver_output(tool, "hello\n").is_err());
+    }
+
+    #[test]
+    fn failures_that_a_driver_counts_as_requests_are_no_answers() {
+        let text = "http_req_failed...: 1.50% 18 out of 1240\nhttp_reqs......: 1240 62/s\n\
+                    iterations...: 1240 62/s\ndata_sent...: 1 kB 1 B/s\n";
+        let tool = Tool::ALL.into_iter().find(|tool| tool.counts_failures());
+        let reading = read_driver_output(tool.unwrap(), text).unwrap();
+        assert_eq!(
+            (reading.requests, reading.errors.total()),
+            (Some(1_222), 18)
+        );
+        assert_eq!(reading.duration_s, Some(20.0));
     }
 }

@@ -98,8 +98,19 @@ impl Tool {
     pub fn times_failures(self) -> bool {
         matches!(
             self,
-            Tool::Vegeta | Tool::Bombardier | Tool::Locust | Tool::Gatling | Tool::Jmeter
+            Tool::K6
+                | Tool::Vegeta
+                | Tool::Bombardier
+                | Tool::Locust
+                | Tool::Gatling
+                | Tool::Jmeter
         )
+    }
+
+    /// Whether requests that failed, without a word whether they were answered, are among its
+    /// requests and its rate.
+    pub fn counts_failures(self) -> bool {
+        matches!(self, Tool::K6 | Tool::Locust | Tool::Gatling | Tool::Jmeter)
     }
 }
 
@@ -202,8 +213,6 @@ pub struct ToolReading {
     /// checks that failed, errors that the server answered.
     #[serde(default)]
     pub said: Vec<String>,
-    /// Requests that failed without a word how; they are in none of the errors.
-    pub unexplained: u64,
     /// CPU time that the tool took itself, user and system: as it says, or as `time` says of it.
     /// Of [`Tool::Time`] it is that of the command.
     pub client_cpu_s: Option<f64>,
@@ -236,7 +245,6 @@ impl ToolReading {
             first_byte: ToolLatency::default(),
             errors: ErrorCounts::default(),
             said: Vec::new(),
-            unexplained: 0,
             client_cpu_s: None,
         }
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::sums::add_count;
+use crate::sums::{add_count, is_none};
 
 /// Requests that did not end in a good answer, by the step that failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +19,9 @@ pub struct ErrorCounts {
     pub status: u64,
     /// Complete answers whose length or content was not the expected one.
     pub verify: u64,
+    /// Requests that failed in a way that an outside tool does not tell. Our own load always tells.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub unexplained: u64,
 }
 
 impl ErrorCounts {
@@ -31,6 +34,7 @@ impl ErrorCounts {
             self.timeout,
             self.status,
             self.verify,
+            self.unexplained,
         ]
         .into_iter()
         .fold(0, u64::saturating_add)
@@ -49,5 +53,6 @@ impl ErrorCounts {
         add_count(&mut self.timeout, other.timeout);
         add_count(&mut self.status, other.status);
         add_count(&mut self.verify, other.verify);
+        add_count(&mut self.unexplained, other.unexplained);
     }
 }

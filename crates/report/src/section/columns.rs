@@ -399,6 +399,7 @@ pub(crate) fn errors(e: &ErrorCounts) -> String {
         (e.timeout, "timeout"),
         (e.status, "status"),
         (e.verify, "verify"),
+        (e.unexplained, "unexplained"),
     ];
     let each: Vec<String> = kinds
         .iter()

@@ -129,11 +129,7 @@ const COLUMNS: [(&str, bool, Cell); 14] = [
     ("p99", true, |r| quantile(&r.latency, 0.99)),
     ("max", true, |r| r.latency.max_us.map(time)),
     ("errors", false, |r| {
-        let unexplained =
-            (r.unexplained > 0).then(|| format!("{} unexplained", grouped(r.unexplained)));
-        let known = (r.errors.total() > 0).then(|| errors(&r.errors));
-        let all: Vec<String> = known.into_iter().chain(unexplained).collect();
-        (!all.is_empty()).then(|| all.join(", "))
+        (r.errors.total() > 0).then(|| errors(&r.errors))
     }),
 ];
 
@@ -212,6 +208,46 @@ Impossible mean
         assert_eq!(document["readings"][0]["tool"], "wrk");
         assert_eq!(document["findings"][0]["kind"], "impossible_mean");
         assert_eq!(document["findings"][0]["readings"][0], 0);
+    }
+
+    #[test]
+    fn failures_of_an_unknown_kind_are_called_so_in_the_table_and_in_json() {
+        let mut siege = ToolReading::new(Tool::Siege);
+        siege.requests = Some(104_875);
+        siege.errors.unexplained = 1_024;
+        let mut k6 = ToolReading::new(Tool::K6);
+        (k6.requests, k6.requests_per_s) = (Some(1_240), Some(61.6));
+        k6.errors.unexplained = 18;
+        let readings = [siege, k6];
+        let findings = diagnose(&readings);
+        let read = Read {
+            readings: &readings,
+            findings: &findings,
+            problems: &[],
+        };
+        let text = read_terminal(&read, 110);
+        for line in [
+            "  1  siege           -  1,024 unexplained\n",
+            "  2  k6           61.6  18 unexplained\n",
+        ] {
+            assert!(text.contains(line), "{text}");
+        }
+        let document = read_json(&read);
+        let counts = |at: usize| {
+            let errors = &document["readings"][at]["errors"];
+            [
+                "connect",
+                "read",
+                "write",
+                "timeout",
+                "status",
+                "unexplained",
+            ]
+            .map(|kind| errors[kind].as_u64().unwrap())
+        };
+        assert_eq!(counts(0), [0, 0, 0, 0, 0, 1_024]);
+        assert_eq!(counts(1), [0, 0, 0, 0, 0, 18]);
+        assert_eq!(document["findings"][0]["kind"], "failures");
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod exports;
 mod judged;
 mod levels;
 mod line_limits;
+mod names;
 mod old_journals;
 mod schemas;
 mod servers;

@@ -309,7 +309,7 @@ impl Said {
                 // Status and length together are then the larger of the two.
                 reading.errors.verify = length.saturating_sub(reading.errors.status);
             }
-            None => reading.errors.read = self.failed,
+            None => reading.errors.unexplained = self.failed,
         }
         if reading.connections.is_none() {
             reading.connections = self

@@ -4,7 +4,8 @@
 //!   those that were never started because their connection was gone. `failed` adds answers with a
 //!   status of 400 or more; the line of status codes tells these apart. What ended is therefore
 //!   `succeeded` + `failed` - `errored`; `done` is the same, but for versions before 1.52, where it
-//!   holds the errored ones too. If no request was started, no connection was opened.
+//!   holds the errored ones too. Why requests were never started is not said: their connections may
+//!   have failed to open, or ended.
 //! - The rate counts answers that came whole, whatever their status.
 //! - `time for connect` is per connection, and `time to 1st byte` is counted from the beginning of
 //!   connecting: it is that of a connection's first answer. Since 1.69 the rows are called
@@ -258,13 +259,12 @@ impl Requests {
         reading.requests = self.ended;
         reading.errors.timeout = self.timeout;
         let broken = self.errored.saturating_sub(self.timeout);
-        if self.started == 0 {
-            reading.errors.connect = broken;
-        } else {
-            // A run by time has no total to begin with and starts more than it.
-            let unsent = self.total.saturating_sub(self.started).min(broken);
-            reading.errors.write = unsent;
-            reading.errors.read = broken - unsent;
-        }
+        // A run by time has no total to begin with and starts more than it.
+        let never_started = match self.started {
+            0 => broken,
+            started => self.total.saturating_sub(started).min(broken),
+        };
+        reading.errors.unexplained = never_started;
+        reading.errors.read = broken - never_started;
     }
 }

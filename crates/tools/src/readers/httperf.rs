@@ -190,10 +190,11 @@ fn read_line(reading: &mut ToolReading, said: &mut Said, line: &Line, figures: &
         reading.errors.read = count("connreset");
         reading.errors.connect = sum([reading.errors.connect, count("connrefused")]);
     } else if text.starts_with("Errors: fd-unavail") {
-        // What is left of httperf's kinds are reasons why a connection could not be opened.
-        let names = ["fd-unavail", "addrunavail", "ftab-full", "other"];
-        let counts = names.map(|name| named.count(name, figures).unwrap_or(0));
-        reading.errors.connect = sum([reading.errors.connect, sum(counts)]);
+        let mut count = |name| named.count(name, figures).unwrap_or(0);
+        // Reasons why a connection could not be opened.
+        let connect = ["fd-unavail", "addrunavail", "ftab-full"].map(&mut count);
+        reading.errors.connect = sum([reading.errors.connect, sum(connect)]);
+        reading.errors.unexplained = count("other");
     }
     if named.words.contains(&"test-duration") {
         reading.duration_s = named.number("test-duration", figures);

@@ -5,8 +5,8 @@
 //! - `http_req_connecting` is over all requests, with 0 for those on an open connection: only its
 //!   largest value is the time of opening one.
 //! - `http_req_failed` counts requests that failed in any way, by default also those with a status
-//!   of 400 or more; k6 does not tell them apart, and they are counted as wrong statuses here, or as
-//!   broken if all failed and nothing was received. In the old form and in the JSON the ticks
+//!   of 400 or more; k6 does not tell them apart. If all failed and nothing was received, none was
+//!   answered. In the old form and in the JSON the ticks
 //!   (`passes`) are the failed ones.
 //! - `http_reqs` counts failed requests too.
 //! - Checks are the script's, any number for a request: failed ones, and thresholds that were
@@ -168,12 +168,11 @@ impl Said {
         reading.connections = self.vus.or(self.vus_max);
         let none_answered = reading.bytes_read == Some(0)
             && reading.requests.is_some_and(|n| n > 0)
-            && reading.requests == Some(reading.errors.status);
+            && reading.requests == Some(reading.errors.unexplained);
         if none_answered {
             // The times are zeros.
             reading.latency = ToolLatency::default();
             reading.first_byte = ToolLatency::default();
-            reading.errors.read = std::mem::take(&mut reading.errors.status);
             (reading.requests, reading.requests_per_s) = (Some(0), Some(0.0));
         }
         if self.iterations.is_some() && self.iterations == reading.requests {
@@ -269,7 +268,7 @@ fn read_metric(
             let rate: Option<Vec<&str>> = rate.map(|words| words.skip(2).collect());
             reading.bytes_per_s = rate.and_then(|words| size(&words));
         }
-        "http_req_failed" => reading.errors.status = failed(&words).unwrap_or(0),
+        "http_req_failed" => reading.errors.unexplained = failed(&words).unwrap_or(0),
         "checks" | "checks_failed" => {
             let count = match name {
                 "checks" => after(&words, "✗"),
@@ -382,7 +381,7 @@ fn read_document(json: &Value) -> ToolReading {
     if values("ws_connecting").is_object() {
         reading.connect = document_trend(values("ws_connecting"));
     }
-    reading.errors.status = count(&values("http_req_failed")["passes"]).unwrap_or(0);
+    reading.errors.unexplained = count(&values("http_req_failed")["passes"]).unwrap_or(0);
     reading.said = document_said(json);
     said.iterations = count(&values("iterations")["count"]);
     said.vus = count(&values("vus")["max"]);

@@ -125,6 +125,6 @@ fn reading(figure: impl Fn(&str) -> Option<f64>) -> ToolReading {
         .requests
         .zip(well)
         .map_or(0, |(all, well)| all.saturating_sub(well));
-    reading.errors.read = count("failed_transactions").unwrap_or(0);
+    reading.errors.unexplained = count("failed_transactions").unwrap_or(0);
     reading
 }

@@ -21,17 +21,8 @@ fn an_output_that_is_cut_off_anywhere_is_said_to_be() {
             .iter()
             .rposition(|line| !line.trim().is_empty())
             .unwrap();
-        // What follows the last line that is always there are failures, or a report at an interval.
-        let last = match tool_of(name) {
-            Tool::Autocannon
-            | Tool::Vegeta
-            | Tool::Locust
-            | Tool::Gatling
-            | Tool::Jmeter
-            | Tool::Artillery
-            | Tool::Ghz => last / 2,
-            _ => last,
-        };
+        // The last line has so few failures among so many requests that nothing shows it missing.
+        let last = last - usize::from(name == "autocannon-old.txt");
         for count in 1..=last {
             let cut = lines[..count].join("\n");
             let found = read_text(&cut);
@@ -159,7 +150,8 @@ fn k6_says_which_bounds_were_crossed_and_refused_connections_are_no_answers() {
         (reading.requests, reading.requests_per_s),
         (Some(0), Some(0.0))
     );
-    assert_eq!((reading.errors.read, reading.errors.total()), (2500, 2500));
+    let errors = reading.errors;
+    assert_eq!((errors.unexplained, errors.total()), (2500, 2500));
     assert_eq!(reading.latency.mean_us, None);
 }
 

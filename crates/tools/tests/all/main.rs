@@ -5,6 +5,7 @@
 mod any_text;
 mod corpus;
 mod ends;
+mod failures;
 mod http_tools;
 mod named_tools;
 mod other_tools;

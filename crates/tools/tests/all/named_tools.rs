@@ -20,7 +20,7 @@ fn said(reading: &ToolReading) -> String {
         ("timeout", e.timeout),
         ("status", e.status),
         ("verify", e.verify),
-        ("unexplained", reading.unexplained),
+        ("unexplained", e.unexplained),
     ];
     let errors: Vec<String> = errors
         .iter()

@@ -142,7 +142,8 @@ fn k6_is_read_as_a_whole_and_not_by_group() {
     );
     assert_eq!(quantile(&reading.latency, 0.95), Some(48_200.0));
     // Checks are not requests.
-    assert_eq!((reading.errors.status, reading.errors.total()), (10, 10));
+    let errors = reading.errors;
+    assert_eq!((errors.unexplained, errors.total()), (10, 10));
     assert_eq!(reading.said, ["checks_failed: 0.40% 10 out of 2500"]);
     assert_eq!(
         (reading.bytes_read, reading.bytes_per_s),
@@ -153,7 +154,7 @@ fn k6_is_read_as_a_whole_and_not_by_group() {
 #[test]
 fn k6_of_old_has_ticks_for_failed_requests_and_crosses_for_failed_checks() {
     let reading = one("k6-old.txt");
-    assert_eq!((reading.errors.status, reading.errors.verify), (3, 0));
+    assert_eq!((reading.errors.unexplained, reading.errors.verify), (3, 0));
     assert_eq!(
         (reading.requests, reading.duration_s),
         (Some(6001), Some(60.0))
@@ -201,7 +202,8 @@ fn k6_as_json_says_the_same_in_both_forms() {
         summary(&reading.latency),
         [Some(12_500.0), None, Some(2250.0), Some(250_000.0)]
     );
-    assert_eq!((reading.errors.status, reading.errors.total()), (4, 4));
+    let errors = reading.errors;
+    assert_eq!((errors.unexplained, errors.total()), (4, 4));
     assert_eq!(reading.said[0], "checks: ✗ 10");
     assert_eq!(reading.connections, Some(8));
 

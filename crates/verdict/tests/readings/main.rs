@@ -3,5 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod known;
+mod named;
 mod printed;
+mod run;
 mod simulated;

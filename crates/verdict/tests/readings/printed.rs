@@ -1,5 +1,5 @@
 //! Simulated runs as the tools print them.
-use crate::simulated::Run;
+use crate::run::Run;
 
 /// wrk's times.
 fn wrk_time(us: f64) -> String {
@@ -29,7 +29,7 @@ pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-fn stdev(values: &[f64]) -> f64 {
+pub fn stdev(values: &[f64]) -> f64 {
     let mean = mean(values);
     (values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / values.len() as f64).sqrt()
 }
@@ -39,7 +39,7 @@ pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     sorted[at.clamp(1, sorted.len()) - 1]
 }
 
-fn sorted(values: &[f64]) -> Vec<f64> {
+pub fn sorted(values: &[f64]) -> Vec<f64> {
     let mut values = values.to_vec();
     values.sort_by(f64::total_cmp);
     values
@@ -102,9 +102,9 @@ pub fn wrk2(run: &Run, _: bool) -> String {
     )
 }
 
-pub fn ab(run: &Run, keepalive: bool) -> String {
+pub fn ab(run: &Run, _: bool) -> String {
     let (c, s) = (run.connections, run.seconds);
-    let (flag, kept) = match keepalive {
+    let (flag, kept) = match !run.reopens {
         true => ("-k ", format!("Keep-Alive requests:    {}\n", run.requests)),
         false => ("", String::new()),
     };
@@ -114,17 +114,19 @@ pub fn ab(run: &Run, keepalive: bool) -> String {
     };
     let all = sorted(&run.latencies_us);
     let ms = |us: f64| (us / 1e3).round();
-    let row = |scale: f64| {
-        let of = |us: f64| ms(us * scale);
+    let row = |values: &[f64]| {
+        let all = sorted(values);
         format!(
             "{} {} {:.1} {} {}",
-            of(all[0]),
-            of(mean(&all)),
-            stdev(&all) * scale / 1e3,
-            of(quantile(&all, 0.5)),
-            of(all[all.len() - 1])
+            ms(all[0]),
+            ms(mean(&all)),
+            stdev(&all) / 1e3,
+            ms(quantile(&all, 0.5)),
+            ms(all[all.len() - 1])
         )
     };
+    let both = run.latencies_us.iter().zip(&run.connecting_us);
+    let processing: Vec<f64> = both.map(|(all, connecting)| all - connecting).collect();
     let mut text = format!(
         "$ ab {flag}-n {n} -c {c} http://a.example/\nThis is ApacheBench, Version 2.3\n\nBenchmarking \
          a.example (be patient)\n\nServer Software:        x\nServer Hostname:        a.example\nServer \
@@ -134,14 +136,15 @@ pub fn ab(run: &Run, keepalive: bool) -> String {
          102400 bytes\nRequests per second:    {:.2} [#/sec] (mean)\nTime per request:       {:.3} [ms] \
          (mean)\nTime per request:       {:.3} [ms] (mean, across all concurrent requests)\nTransfer \
          rate:          164.10 [Kbytes/sec] received\n\nConnection Times (ms)\n              min  \
-         mean[+/-sd] median   max\nConnect:        0    0   0.1      0       0\nProcessing:    {}\nWaiting:  \
+         mean[+/-sd] median   max\nConnect:       {}\nProcessing:    {}\nWaiting:  \
              {}\nTotal:         {}\n\nPercentage of the requests served within a certain time (ms)\n",
         run.rate(),
         c as f64 * s * 1e3 / run.requests as f64,
         s * 1e3 / run.requests as f64,
-        row(1.0),
-        row(0.9),
-        row(1.0),
+        row(&run.connecting_us),
+        row(&processing),
+        row(&processing),
+        row(&all),
         n = run.requests,
     );
     for percent in [50, 66, 75, 80, 90, 95, 98, 99] {
@@ -189,6 +192,12 @@ fn summary(
 ) -> String {
     let all = sorted(&run.latencies_us);
     let failed = run.late;
+    // hey's are over all requests.
+    let dialled = match is_oha {
+        true => &run.opened_us,
+        false => &run.connecting_us,
+    };
+    let dials = sorted(dialled);
     let success = if is_oha {
         "  Success rate:\t99.00%\n"
     } else {
@@ -214,9 +223,9 @@ fn summary(
     text += &format!(
         "\nDetails (average, fastest, slowest):\n  DNS+dialup:\t{}, {}, {}\n\nStatus code distribution:\n  \
          [200] {} responses\n",
-        time(1.0),
-        time(0.0),
-        time(400.0),
+        time(mean(dialled)),
+        time(dials[0]),
+        time(dials[dials.len() - 1]),
         run.requests - run.wrong
     );
     if run.wrong > 0 {
@@ -228,7 +237,7 @@ fn summary(
     text
 }
 
-/// `old` versions count errored requests as done.
+/// `old` versions count errored requests as done, and have fewer columns.
 pub fn h2load(run: &Run, old: bool) -> String {
     let time = |us: f64| match us {
         _ if us >= 1e6 => format!("{:.2}s", us / 1e6),
@@ -238,27 +247,42 @@ pub fn h2load(run: &Run, old: bool) -> String {
     let all = sorted(&run.latencies_us);
     let total = run.requests + run.late;
     let (n, late, good) = (run.requests, run.late, run.requests - run.wrong);
+    let row = |values: &[f64]| {
+        let all = sorted(values);
+        let (low, high) = (time(all[0]), time(all[all.len() - 1]));
+        let [p50, p95, p99] = [0.5, 0.95, 0.99].map(|share| time(quantile(&all, share)));
+        let spread = [time(mean(&all)), time(stdev(&all))].join("    ");
+        match old {
+            true => format!("{low}    {high}    {spread}    78.00%"),
+            false => format!("{low}    {high}    {p50}    {p95}    {p99}    {spread}    78.00%"),
+        }
+    };
+    let (columns, [request, connect, first]) = match old {
+        true => (
+            "min         max         mean         sd        +/- sd",
+            ["time for request", "time for connect", "time to 1st byte"],
+        ),
+        false => (
+            "min         max         median      p95         p99         mean        sd         +/- sd",
+            ["request     ", "connect     ", "TTFB        "],
+        ),
+    };
+    let (requests, connects) = (row(&all), row(&run.opened_us));
     format!(
         "$ h2load -n {total} -c {c} -m {} http://a.example/\nstarting benchmark...\nspawning thread #0: {c} \
          total client(s). {total} total requests\nApplication protocol: h2c\nprogress: 100% \
          done\n\nfinished in {:.2}s, {:.2} req/s, 123.65KB/s\nrequests: {total} total, {total} started, {} \
          done, {good} succeeded, {} failed, {late} errored, {late} timeout\nstatus codes: {good} 2xx, 0 \
          3xx, {} 4xx, 0 5xx\ntraffic: 115.63KB (118400) total, 9.57KB (9800) headers (space savings \
-         0.00%), 100.00KB (102400) data\n                     min         max         mean         \
-         sd        +/- sd\ntime for request:    {}    {}    {}    {}    78.00%\ntime for connect:       \
-         45us       689us       192us       207us    87.50%\ntime to 1st byte:    20.97ms     31.92ms     \
-         26.93ms      5.23ms    62.50%\nreq/s           :      26.74       33.31       29.17        2.07   \
-         75.00%\n",
+         0.00%), 100.00KB (102400) data\n                     {columns}\n{request}:    \
+         {requests}\n{connect}:       {connects}\n{first}:    {requests}\nreq/s           :      26.74       \
+         33.31       29.17        2.07   75.00%\n",
         run.depth,
         run.seconds,
         run.rate(),
         if old { total } else { n },
         run.wrong + late,
         run.wrong,
-        time(all[0]),
-        time(all[all.len() - 1]),
-        time(mean(&all)),
-        time(stdev(&all)),
         c = run.connections,
     )
 }
@@ -349,7 +373,7 @@ pub fn httperf(run: &Run, _: bool) -> String {
 }
 
 pub fn k6(run: &Run, _: bool) -> String {
-    let all = sorted(&run.latencies_us);
+    let all = sorted(&run.all_us());
     let time = |us: f64| format!("{:.2}ms", us / 1e3);
     let trend = format!(
         "avg={} min={} med={} max={} p(90)={} p(95)={}",
@@ -360,7 +384,8 @@ pub fn k6(run: &Run, _: bool) -> String {
         time(quantile(&all, 0.9)),
         time(quantile(&all, 0.95))
     );
-    let (n, c, rate, s) = (run.requests, run.connections, run.rate(), run.seconds);
+    let (n, c, s) = (run.all(), run.connections, run.seconds);
+    let rate = n as f64 / s;
     format!(
         "     execution: local\n        script: x.js\n\n  █ TOTAL RESULTS\n\n    HTTP\n    \
          http_req_duration....: {trend}\n    http_req_failed......: 1.00%  {} out of {n}\n    \
@@ -370,6 +395,6 @@ pub fn k6(run: &Run, _: bool) -> String {
          data_received........: 2.1 MB 211 kB/s\n    data_sent............: 210 kB 21 kB/s\n\n\nrunning \
          ({s:.1}s), 0/{c} VUs, {n} complete and 0 interrupted iterations\ndefault ✓ \
          [======================================] {c} VUs  {s:.0}s\n",
-        run.wrong
+        run.wrong + run.late
     )
 }

@@ -1,96 +1,11 @@
 //! Simulated loads, whose truth no finding may deny.
-use readings::Tool;
+use readings::{Tool, ToolReading};
 use verdict::diagnose::{Diagnosis, Fact, Finding, FindingKind, diagnose};
 
-use crate::printed;
+use crate::run::{Can, Random, Run, run};
+use crate::{named, printed};
 
 const RUNS: u64 = 1000;
-
-/// A load with what it really did.
-#[derive(Clone, Debug)]
-pub struct Run {
-    pub connections: u64,
-    /// The most requests in flight on each.
-    pub depth: u64,
-    pub seconds: f64,
-    /// Complete answers.
-    pub requests: u64,
-    /// Of the answers that the tool timed.
-    pub latencies_us: Vec<f64>,
-    /// Answers that came too late or never.
-    pub late: u64,
-    /// Answers with an error status.
-    pub wrong: u64,
-    pub failed_connects: u64,
-    /// Whether the client paused between requests.
-    pub pauses: bool,
-    /// Whether its latencies hardly vary.
-    steady: bool,
-}
-
-impl Run {
-    pub fn rate(&self) -> f64 {
-        self.requests as f64 / self.seconds
-    }
-
-    /// The share of its time that it was waiting for answers that were timed. As it ends, it gives
-    /// up what is on the way.
-    fn busy(&self) -> f64 {
-        let sum_us = self.latencies_us.iter().sum::<f64>();
-        sum_us / (self.seconds * 1e6 * self.connections as f64)
-    }
-
-    fn is_plain(&self) -> bool {
-        self.busy() > 0.9
-            && self.late + self.wrong + self.failed_connects == 0
-            && !self.pauses
-            && !self.steady
-    }
-}
-
-/// SplitMix64.
-pub struct Random(pub u64);
-
-impl Random {
-    fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    /// Above 0, up to 1.
-    fn unit(&mut self) -> f64 {
-        ((self.bits() >> 11) + 1) as f64 / (1u64 << 53) as f64
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        self.bits() % n
-    }
-
-    /// Evenly between on a logarithmic scale.
-    fn between(&mut self, low: f64, high: f64) -> f64 {
-        low * (high / low).powf(self.unit())
-    }
-
-    fn normal(&mut self) -> f64 {
-        let angle = std::f64::consts::TAU * self.unit();
-        (-2.0 * self.unit().ln()).sqrt() * angle.cos()
-    }
-}
-
-/// What a tool can do and print.
-#[derive(Clone, Copy)]
-struct Can {
-    depth: bool,
-    pauses: bool,
-    late: bool,
-    wrong: bool,
-    failed_connects: bool,
-    /// A late answer counts as an answer too.
-    late_answers: bool,
-}
 
 const PLAIN: Can = Can {
     depth: false,
@@ -99,81 +14,22 @@ const PLAIN: Can = Can {
     wrong: false,
     failed_connects: false,
     late_answers: false,
+    times_opening: false,
+    reopens: false,
 };
 
-fn run(random: &mut Random, can: Can) -> Run {
-    let one_in = |random: &mut Random, can: bool, n: u64| can && random.below(n) == 0;
-    let connections = 1 + random.below(12);
-    let depth = match one_in(random, can.depth, 3) {
-        true => 2 + random.below(15),
-        false => 1,
-    };
-    let pauses = one_in(random, can.pauses, 5);
-    let failed_connects = match one_in(random, can.failed_connects, 5) {
-        true => random.below(connections),
-        false => 0,
-    };
-    let shape = random.below(4);
-    let median_us = random.between(120.0, if shape == 3 { 3e6 } else { 5e4 });
-    let sigma = match shape {
-        0 => 0.01 + 0.03 * random.unit(),
-        _ => 0.2 + 0.6 * random.unit(),
-    };
-    let slow = (shape == 2).then(|| 5.0 + 30.0 * random.unit());
-    let limit_us = match one_in(random, can.late, 4) {
-        true => median_us * 4.0,
-        false => f64::INFINITY,
-    };
-    let rounds = 25 + random.below(40);
-    let seconds = (rounds as f64 * median_us / 1e6 * 100.0).ceil() / 100.0;
-    let mut done = Run {
-        connections,
-        depth,
-        seconds,
-        requests: 0,
-        latencies_us: Vec::new(),
-        late: 0,
-        wrong: 0,
-        failed_connects,
-        pauses,
-        steady: shape == 0,
-    };
-    for _ in 0..connections - failed_connects {
-        let mut at_us = 0.0;
-        loop {
-            let mut us = median_us * (sigma * random.normal()).exp();
-            if let Some(times) = slow
-                && random.below(7) == 0
-            {
-                us *= times;
-            }
-            at_us += us;
-            if at_us > seconds * 1e6 {
-                break;
-            }
-            if us > limit_us {
-                done.late += depth;
-                done.requests += if can.late_answers { depth } else { 0 };
-            } else {
-                // Those of a pipeline are timed together.
-                done.latencies_us.push(us);
-                done.requests += depth;
-            }
-            if pauses {
-                at_us += median_us * 3.0 * random.unit();
-            }
-        }
-    }
-    if one_in(random, can.wrong, 4) {
-        done.wrong = random.below(done.requests + 1);
-    }
-    done
-}
+/// What the tools can whose figures have names.
+const NAMED: Can = Can {
+    wrong: true,
+    late: true,
+    times_opening: true,
+    ..PLAIN
+};
 
 type Print = fn(&Run, bool) -> String;
 
 /// The tools, what they can do, and how they print, in two forms each.
-const TOOLS: [(Tool, Can, Print); 10] = [
+const TOOLS: [(Tool, Can, Print); 18] = [
     (
         Tool::Wrk,
         Can {
@@ -183,6 +39,7 @@ const TOOLS: [(Tool, Can, Print); 10] = [
             wrong: true,
             failed_connects: true,
             late_answers: true,
+            ..PLAIN
         },
         printed::wrk,
     ),
@@ -201,6 +58,8 @@ const TOOLS: [(Tool, Can, Print); 10] = [
         Tool::Ab,
         Can {
             wrong: true,
+            times_opening: true,
+            reopens: true,
             ..PLAIN
         },
         printed::ab,
@@ -225,28 +84,13 @@ const TOOLS: [(Tool, Can, Print); 10] = [
         },
         printed::h2load,
     ),
-    (
-        Tool::Hey,
-        Can {
-            wrong: true,
-            late: true,
-            ..PLAIN
-        },
-        printed::hey,
-    ),
-    (
-        Tool::Oha,
-        Can {
-            wrong: true,
-            late: true,
-            ..PLAIN
-        },
-        printed::oha,
-    ),
+    (Tool::Hey, NAMED, printed::hey),
+    (Tool::Oha, NAMED, printed::oha),
     (
         Tool::K6,
         Can {
             wrong: true,
+            late: true,
             pauses: true,
             ..PLAIN
         },
@@ -263,31 +107,126 @@ const TOOLS: [(Tool, Can, Print); 10] = [
     (
         Tool::Siege,
         Can {
-            wrong: true,
-            late: true,
             pauses: true,
-            ..PLAIN
+            ..NAMED
         },
         printed::siege,
+    ),
+    (
+        Tool::Autocannon,
+        Can {
+            depth: true,
+            ..NAMED
+        },
+        named::autocannon,
+    ),
+    (Tool::Vegeta, NAMED, named::vegeta),
+    (Tool::Bombardier, NAMED, named::bombardier),
+    (
+        Tool::Locust,
+        Can {
+            pauses: true,
+            ..NAMED
+        },
+        named::locust,
+    ),
+    (
+        Tool::Gatling,
+        Can {
+            pauses: true,
+            ..NAMED
+        },
+        named::gatling,
+    ),
+    (
+        Tool::Jmeter,
+        Can {
+            pauses: true,
+            ..NAMED
+        },
+        named::jmeter,
+    ),
+    (
+        Tool::Artillery,
+        Can {
+            pauses: true,
+            wrong: true,
+            late: true,
+            ..PLAIN
+        },
+        named::artillery,
+    ),
+    (
+        Tool::Ghz,
+        Can {
+            wrong: true,
+            late: true,
+            ..PLAIN
+        },
+        named::ghz,
     ),
 ];
 
 /// Simulated runs of a tool with their texts; the flag is the form.
 fn runs_of(at: usize) -> impl Iterator<Item = (Run, bool, String)> {
-    let (_, can, print) = TOOLS[at];
+    let (tool, can, print) = TOOLS[at];
     let mut random = Random(at as u64);
-    let runs = std::iter::repeat_with(move || (run(&mut random, can), random.below(2) == 0));
+    let loses = can.times_opening || tool == Tool::H2load;
+    let runs = std::iter::repeat_with(move || {
+        let done = run(&mut random, can, loses);
+        (done, random.below(2) == 0)
+    });
     runs.filter(|(run, _)| run.latencies_us.len() > 20)
         .map(move |(run, form)| (run.clone(), form, print(&run, form)))
         .take(RUNS as usize)
 }
 
+/// What a text says of failures.
+struct Told {
+    /// The requests that the reading has to have.
+    requests: u64,
+    /// Failures that it does not explain.
+    unexplained: u64,
+    /// Wrong answers that it tells as such.
+    wrong: u64,
+}
+
+fn told(tool: Tool, form: bool, run: &Run) -> Told {
+    let explained = Told {
+        requests: run.requests,
+        unexplained: 0,
+        wrong: run.wrong,
+    };
+    match (tool, form) {
+        (Tool::K6 | Tool::Jmeter, _) | (Tool::Locust, true) => Told {
+            requests: run.all(),
+            unexplained: run.late + run.wrong,
+            wrong: 0,
+        },
+        (Tool::Siege, _) => Told {
+            unexplained: run.late,
+            ..explained
+        },
+        _ => explained,
+    }
+}
+
 /// Why a finding is false of a run, if it is.
-fn denied(finding: &Finding, run: &Run, tool: Tool) -> Option<&'static str> {
+fn denied(finding: &Finding, run: &Run, tool: Tool, told: &Told) -> Option<&'static str> {
+    if let Diagnosis::SynRetransmission(late) = &finding.diagnosis {
+        // It is a possibility, and none where the times to connect are known to be shorter, or where
+        // nothing made a step.
+        let latest_s = run.lost_s.iter().max().unwrap_or(&0);
+        let is_known = late.in_connecting || matches!(tool, Tool::Ab | Tool::Hey | Tool::Oha);
+        let is_real = late.steps_s.iter().all(|step| run.lost_s.contains(step));
+        let is_longer = late.steps_s.iter().any(|step| step > latest_s);
+        let may_be = run.bimodal && !late.in_connecting && !(is_known && is_longer);
+        return (!is_real && !may_be).then_some("no SYN was lost");
+    }
     if !finding.unknown.is_empty() {
         return None;
     }
-    let busy = run.busy();
+    let busy = run.busy(tool.times_failures());
     let wrong = match &finding.diagnosis {
         // Only wrk 4 changes what it has measured.
         Diagnosis::ImpossibleMean(_) => tool != Tool::Wrk,
@@ -305,11 +244,28 @@ fn denied(finding: &Finding, run: &Run, tool: Tool) -> Option<&'static str> {
             answered,
         } => {
             let failed = errors.connect + errors.read + errors.write;
-            let given = run.failed_connects + run.late;
             let opened = opened.map(|c| c.slots as u64);
-            failed > given
+            failed > run.failed_connects
                 || answered.is_some_and(|n| n != run.requests)
                 || opened.is_some_and(|n| n != run.connections - run.failed_connects)
+        }
+        Diagnosis::Failures {
+            errors,
+            answered,
+            in_latency,
+            counted,
+        } => {
+            let explained = match told.unexplained {
+                0 => run.late,
+                _ => 0,
+            };
+            let kinds = [errors.timeout, errors.unexplained, errors.total()];
+            let all = explained + told.unexplained;
+            kinds != [explained, told.unexplained, all]
+                || *answered != Some(told.requests)
+                || *in_latency != tool.times_failures()
+                || counted.is_some_and(|among| among.requests != run.all())
+                || counted.is_some() != (told.requests != run.requests || told.wrong != run.wrong)
         }
         Diagnosis::WrongAnswersAsSpeed {
             wrong, requests, ..
@@ -319,57 +275,129 @@ fn denied(finding: &Finding, run: &Run, tool: Tool) -> Option<&'static str> {
     wrong.then_some("it is false")
 }
 
+/// Whether lost SYNs of a run can be seen in a text: in latencies that are short and even, of which it
+/// has the median, or in the times to connect.
+fn shows_lost_syns(tool: Tool, form: bool, can: Can, run: &Run) -> bool {
+    let has_median = match tool {
+        Tool::Siege => false,
+        Tool::Jmeter => form,
+        _ => can.times_opening,
+    };
+    let few = 2 * run.lost_s.len() < run.opened_us.len();
+    !run.lost_s.is_empty() && ((has_median && run.steady) || (tool == Tool::H2load && !form && few))
+}
+
+/// What is wrong with the reading of a run and with what follows from it.
+fn faults(tool: Tool, can: Can, (run, form, text): &(Run, bool, String)) -> Vec<String> {
+    let told = told(tool, *form, run);
+    let found = tools::read_text(text);
+    let [reading] = &found.readings[..] else {
+        return vec![format!("{} readings", found.readings.len())];
+    };
+    let mut faults = Vec::new();
+    let mut check = |is_so: bool, fault: String| faults.extend((!is_so).then_some(fault));
+    check(found.problems.is_empty(), format!("{:?}", found.problems));
+    check(reading.tool == tool, format!("read as {}", reading.tool));
+    let counts = (reading.requests, reading.errors.unexplained);
+    let expected = (Some(told.requests), told.unexplained);
+    check(counts == expected, format!("{counts:?}, not {expected:?}"));
+    let findings = diagnose(&found.readings);
+    for finding in &findings {
+        let why = denied(finding, run, tool, &told);
+        check(why.is_none(), format!("{why:?}: {finding:?}"));
+        // A good run of any tool has nothing to say, but for what wrk 4 does to all.
+        let of_any = tool == Tool::Wrk
+            && matches!(
+                finding.kind(),
+                FindingKind::ImpossibleMean | FindingKind::CorrectedAfterwards
+            );
+        // Several at once are possible where nothing tells how many.
+        let several = run.depth > 1 && finding.unknown.contains(&Fact::Depth);
+        // Answers of two kinds look like connections of two kinds.
+        let steps = run.bimodal && finding.kind() == FindingKind::SynRetransmission;
+        let excused = of_any || several || steps || !run.is_plain();
+        check(excused, format!("of a good run: {finding:?}"));
+    }
+    // What failed is told.
+    let is_told = |kind| findings.iter().any(|f| f.kind() == kind);
+    let wrong = is_told(FindingKind::WrongAnswersAsSpeed);
+    check(wrong == (told.wrong > 0), "wrong answers".to_owned());
+    let kinds = [
+        FindingKind::Timeouts,
+        FindingKind::ErrorsLeftOut,
+        FindingKind::Failures,
+    ];
+    let failed = run.late + run.failed_connects + told.unexplained;
+    let failures = kinds.into_iter().any(is_told);
+    check(failures == (failed > 0), "failures".to_owned());
+    let is_seen = is_told(FindingKind::SynRetransmission);
+    let shows = shows_lost_syns(tool, *form, can, run);
+    check(is_seen || !shows, format!("lost SYNs: {:?}", run.lost_s));
+    faults
+}
+
 #[test]
 fn no_finding_is_false_of_a_simulated_run() {
-    for (at, (tool, ..)) in TOOLS.into_iter().enumerate() {
-        for (run, form, text) in runs_of(at) {
-            let found = tools::read_text(&text);
-            assert_eq!(found.problems, [], "{text}");
-            assert_eq!(found.readings.len(), 1, "{text}");
-            assert_eq!(found.readings[0].tool, tool, "{text}");
-            assert_eq!(found.readings[0].requests, Some(run.requests), "{text}");
-            let findings = diagnose(&found.readings);
-            for finding in &findings {
-                let why = denied(finding, &run, tool);
-                assert!(why.is_none(), "{why:?}: {finding:?}\n{run:?}\n{text}");
-                // A good run of any tool has nothing to say, but for what wrk 4 does to all.
-                let of_any = tool == Tool::Wrk
-                    && matches!(
-                        finding.kind(),
-                        FindingKind::ImpossibleMean | FindingKind::CorrectedAfterwards
-                    );
-                // Several at once are possible where nothing tells how many.
-                let several = run.depth > 1 && finding.unknown.contains(&Fact::Depth);
-                assert!(of_any || several || !run.is_plain(), "{finding:?}\n{text}");
+    let mut all = Vec::new();
+    for (at, (tool, can, _)) in TOOLS.into_iter().enumerate() {
+        let mut lost = 0;
+        let before = all.len();
+        for of_run in runs_of(at) {
+            lost += u64::from(shows_lost_syns(tool, of_run.1, can, &of_run.0));
+            let found = faults(tool, can, &of_run);
+            if all.len() < before + 2 {
+                all.extend(
+                    found
+                        .iter()
+                        .map(|one| format!("{tool}: {one}\n{}", of_run.2)),
+                );
             }
-            // What failed is told.
-            let told = |kind| findings.iter().any(|f| f.kind() == kind);
-            assert_eq!(
-                told(FindingKind::WrongAnswersAsSpeed),
-                run.wrong > 0,
-                "{form}\n{text}"
-            );
-            let late = told(FindingKind::Timeouts) || told(FindingKind::ErrorsLeftOut);
-            assert_eq!(late, run.late + run.failed_connects > 0, "{form}\n{text}");
+        }
+        let can_lose = (can.times_opening && tool != Tool::Siege) || tool == Tool::H2load;
+        if (lost >= 10) != can_lose {
+            all.push(format!("{tool}: {lost} runs show lost SYNs"));
         }
     }
+    assert!(all.is_empty(), "{}", all.join("\n"));
+}
+
+/// Readings but for their lines.
+fn figures(readings: &[ToolReading]) -> Vec<ToolReading> {
+    let bare = |reading: &ToolReading| ToolReading {
+        lines: (0, 0),
+        ..reading.clone()
+    };
+    readings.iter().map(bare).collect()
 }
 
 #[test]
 fn no_output_that_is_cut_off_passes_as_whole() {
     let mut random = Random(7);
+    let mut all = Vec::new();
     for (at, (tool, ..)) in TOOLS.into_iter().enumerate() {
-        for (_, _, text) in runs_of(at).take(RUNS as usize / 5) {
-            let lines: Vec<&str> = text.lines().collect();
-            let end = lines.iter().rposition(|line| !line.is_empty()).unwrap();
-            let count = 1 + random.below(end as u64) as usize;
-            let cut = lines[..count].join("\n");
-            let found = tools::read_text(&cut);
-            let whole = tools::read_text(&text);
+        for (run, _, text) in runs_of(at).take(RUNS as usize / 5) {
+            // A document stands in one line.
+            let end = match text.trim_end().rfind('\n') {
+                Some(_) => {
+                    let ends: Vec<usize> =
+                        text.trim_end().match_indices('\n').map(|m| m.0).collect();
+                    ends[random.below(ends.len() as u64) as usize]
+                }
+                None => 1 + random.below(text.len() as u64 - 1) as usize,
+            };
+            let cut = &text[..end];
+            let (found, whole) = (tools::read_text(cut), tools::read_text(&text));
+            let is_same = figures(&found.readings) == figures(&whole.readings);
             let only_progress = tool == Tool::K6
                 && found.readings.first().map(|r| r.requests) == Some(whole.readings[0].requests);
-            let said = !found.problems.is_empty() || found.readings.is_empty() || only_progress;
-            assert!(said, "{cut}");
+            // It rounds what it sent, and as many may be under way.
+            let too_few = tool == Tool::Autocannon && run.late <= run.connections * run.depth + 500;
+            let said = !found.problems.is_empty() || found.readings.is_empty();
+            if !(said || is_same || only_progress || too_few) {
+                all.push(format!("{tool}: {cut}"));
+            }
         }
     }
+    all.truncate(5);
+    assert!(all.is_empty(), "{}", all.join("\n"));
 }

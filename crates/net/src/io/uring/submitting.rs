@@ -97,6 +97,26 @@ mod tests {
     }
 
     #[test]
+    fn operations_for_a_ring_that_takes_none_are_not_pushed_for_ever() {
+        use crate::io::{Io, IoOptions};
+        use std::os::fd::AsRawFd as _;
+        let Ok(mut uring) = Uring::open(IoOptions::default()) else {
+            return;
+        };
+        let null = std::fs::File::open("/dev/null").unwrap();
+        // SAFETY: both descriptors are open; the queues stay mapped, and only the kernel's side of
+        // them is gone.
+        let replaced = unsafe { libc::dup2(null.as_raw_fd(), uring.ring.as_raw_fd()) };
+        assert!(replaced >= 0);
+        for _ in 0..2 * super::super::SUBMISSIONS {
+            uring.push(io_uring::opcode::Nop::new().build());
+        }
+        assert!(uring.failure.is_some());
+        let error = uring.poll(Some(0)).unwrap_err();
+        assert_eq!(error.raw_os_error(), uring.failure);
+    }
+
+    #[test]
     fn a_loop_that_has_failed_says_so_and_can_be_dropped() {
         use crate::io::{Io, IoOptions};
         let Ok(mut uring) = Uring::open(IoOptions::default()) else {

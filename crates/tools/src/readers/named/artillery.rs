@@ -140,6 +140,12 @@ fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
         .iter()
         .position(|line| line.text.starts_with("Summary report @ "));
     let lines = &lines[begins.unwrap_or(lines.len())..];
+    // They come last; without any session that ended there is no length of one.
+    const LAST: [&str; 2] = ["vusers.failed:", "vusers.session_length:"];
+    let is_last = |line: &&Line| LAST.iter().any(|text| line.text.starts_with(text));
+    if begins.is_some() && !lines.iter().any(is_last) {
+        figures.lacks("`vusers.failed:` in the summary report");
+    }
     let kind = kind_of(|name| {
         let mut all = lines.iter().filter_map(|line| dotted(&line.text));
         all.any(|(one, _)| one == name)

@@ -116,6 +116,7 @@ fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
     let mut head: Vec<&str> = Vec::new();
     let mut statuses = Vec::new();
     let (mut others, mut interval_s) = (None, 1.0);
+    let (mut sent, mut has_failures) = (0.0, false);
     for &line in lines {
         let text = line.text.as_str();
         if let Some(cells) = named::cells(text) {
@@ -164,18 +165,22 @@ fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
             let counts = counts.and_then(|(a, b)| units::count(a).zip(units::count(b)));
             others = figures.want(line, "`10 2xx responses, 1 non 2xx responses`", counts);
         } else if is_total(text) {
-            let (_, rest) = text.split_once(" requests in ").unwrap_or_default();
+            let (all, rest) = text.split_once(" requests in ").unwrap_or_default();
+            sent = least(all);
             let (time, size) = rest.split_once(", ").unwrap_or_default();
             let size = size.strip_suffix(" read").and_then(units::bytes_1000);
             reading.duration_s = figures.want(line, "`in 2.01s`", units::duration_s(time));
             reading.bytes_read = figures.want(line, "`9.51 MB read`", size).map(units::whole);
         } else if let Some(rest) = text.strip_suffix(" timeouts)") {
+            has_failures = true;
             let counts = rest.split_once(" errors (");
             let counts = counts.and_then(|(a, b)| rounded(a).zip(rounded(b)));
             let counts = figures.want(line, "`3 errors (1 timeouts)`", counts);
             let (errors, timeouts) = counts.unwrap_or_default();
             reading.errors.timeout = timeouts;
-            reading.unexplained = errors.saturating_sub(timeouts);
+            reading.errors.unexplained = errors.saturating_sub(timeouts);
+        } else if text.starts_with("request pipeline was reset ") {
+            has_failures = true;
         } else if let Some(rest) = text.strip_suffix(" requests with mismatched body") {
             reading.errors.verify = figures.want(line, "a count", rounded(rest)).unwrap_or(0);
         }
@@ -192,7 +197,28 @@ fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
         None => {}
     }
     coarse_mean(&mut reading.latency, STEP_US);
+    if !has_failures && most_without_failures(&reading, interval_s).is_some_and(|most| sent > most)
+    {
+        figures.lacks("`2k errors (0 timeouts)`");
+    }
     vec![reading]
+}
+
+/// The fewest that a rounded count stands for.
+fn least(text: &str) -> f64 {
+    let rounding = if text.ends_with('k') { 500.0 } else { 0.0 };
+    rounded(text).unwrap_or(0) as f64 - rounding
+}
+
+/// The most requests that can have been sent if none failed: those that were answered and those in
+/// flight. The rate leaves out an interval at most.
+fn most_without_failures(reading: &ToolReading, interval_s: f64) -> Option<f64> {
+    let in_flight = reading.connections?.saturating_mul(reading.depth?);
+    let answered = match reading.requests {
+        Some(requests) => requests as f64,
+        None => reading.requests_per_s? * (reading.duration_s? + interval_s),
+    };
+    Some(answered + in_flight as f64)
 }
 
 fn read_document(json: &Value) -> ToolReading {
@@ -218,6 +244,6 @@ fn read_document(json: &Value) -> ToolReading {
     reading.errors.status = known("4xx").saturating_add(known("5xx"));
     reading.errors.timeout = known("timeouts");
     reading.errors.verify = known("mismatches");
-    reading.unexplained = known("errors").saturating_sub(known("timeouts"));
+    reading.errors.unexplained = known("errors").saturating_sub(known("timeouts"));
     reading
 }

@@ -1,7 +1,7 @@
 //! bombardier: its statistics, or JSON (`-o json`).
 //!
 //! - `Reqs/sec` is the mean of rates over some milliseconds each, with failures, and can be twice
-//!   the true rate in a short run. Answers per second are worked out where the time is known: from
+//!   the true rate: it is not read. Answers per second are worked out where the time is known: from
 //!   the JSON, from the progress of a run of so many requests, or, of a run over a time, where the
 //!   slowest answer is short against that time.
 //! - `others` are requests without an answer; the latencies include them, and opening connections.
@@ -70,7 +70,7 @@ fn failure(text: &str) -> Option<(&str, u64)> {
 fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
     let mut reading = ToolReading::new(Tool::Bombardier);
     reading.depth = Some(1);
-    let (mut asked_s, mut sampled, mut progress) = (None, None, None);
+    let (mut asked_s, mut progress) = (None, None);
     let mut codes = None;
     let mut others = 0;
     for &line in lines {
@@ -82,9 +82,6 @@ fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
                 let at = words.iter().position(|word| *word == "for");
                 let time = at.and_then(|at| words.get(at + 1));
                 asked_s = time.and_then(|time| units::duration_s(time));
-            }
-            ["Reqs/sec", mean, ..] => {
-                sampled = figures.want(line, "a mean rate", units::number(mean));
             }
             ["Latency", mean, stdev, max] => {
                 for (name, word) in [("mean", mean), ("stdev", stdev), ("max", max)] {
@@ -117,8 +114,7 @@ fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
     let slowest_s = reading.latency.max_us.unwrap_or(f64::MAX) / 1e6;
     reading.duration_s = asked_s.filter(|asked| slowest_s <= SHORT * asked);
     let worked_out = per_s(&reading);
-    let whole = progress.or(sampled).filter(|_| others == 0);
-    reading.requests_per_s = worked_out.or(whole);
+    reading.requests_per_s = worked_out.or(progress.filter(|_| others == 0));
     vec![reading]
 }
 
@@ -143,7 +139,8 @@ fn per_s(reading: &ToolReading) -> Option<f64> {
 /// Answers by the class of their status, and requests without one; the failures that are counted
 /// already are among these.
 fn count_answers(reading: &mut ToolReading, codes: Option<Vec<(&str, u64)>>, others: u64) {
-    reading.unexplained = others.saturating_sub(reading.errors.total());
+    let known = reading.errors.total();
+    reading.errors.unexplained = sum([reading.errors.unexplained, others.saturating_sub(known)]);
     if let Some(codes) = codes {
         count_statuses(reading, codes);
     }

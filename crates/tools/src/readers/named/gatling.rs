@@ -13,6 +13,7 @@ use crate::reading::{Figures, coarse_mean, count_failure, leave_unanswered_out, 
 use crate::text::lines::Line;
 use crate::text::{named, units};
 use crate::{Tool, ToolReading};
+use readings::ErrorCounts;
 
 const RESULT: &str = "`request count  10 (OK=9 KO=1)`, or `| 10 | 9 | 1`";
 
@@ -26,6 +27,8 @@ pub(in crate::readers) static READER: Reader = Reader {
 };
 
 const STEP_US: f64 = 2e3;
+/// The sum of rounded percentages of all errors.
+const ALL_PERCENT: f64 = 99.5;
 
 fn mark(line: &Line) -> Option<Mark> {
     let text = line.text.as_str();
@@ -81,17 +84,19 @@ fn figure(text: &str) -> Option<(&str, [&str; 3])> {
     is_known(name).then(|| (name, values.map(str::trim)))
 }
 
-/// Words and count of `status.find.in(200), found 503      12 (92.31%)`.
-fn error(text: &str) -> Option<(&str, u64)> {
-    let (rest, _) = text.strip_suffix("%)")?.rsplit_once('(')?;
+/// Words, count and percentage of `status.find.in(200), found 503      12 (92.31%)`.
+fn error(text: &str) -> Option<(&str, u64, f64)> {
+    let (rest, share) = text.strip_suffix("%)")?.rsplit_once('(')?;
     let (said, count) = rest.trim_end().rsplit_once(' ')?;
-    Some((said.trim(), units::count(&count.replace(',', ""))?))
+    let count = units::count(&count.replace(',', ""))?;
+    Some((said.trim(), count, units::number(share.trim())?))
 }
 
 fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
     let mut reading = ToolReading::new(Tool::Gatling);
     let (mut all, mut failed, mut rate_per_s) = (None, 0, None);
     let mut in_errors = false;
+    let mut listed_percent = 0.0;
     for &line in lines {
         let text = line.text.as_str();
         if let Some((name, values)) = figure(text) {
@@ -122,7 +127,8 @@ fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
             }
         } else if text.starts_with("---- ") {
             in_errors = text.starts_with("---- Errors");
-        } else if let Some((said, count)) = error(text).filter(|_| in_errors) {
+        } else if let Some((said, count, percent)) = error(text).filter(|_| in_errors) {
+            listed_percent += percent;
             if said.starts_with("status.") {
                 reading.errors.status = sum([reading.errors.status, count]);
             } else if said.contains(".find") {
@@ -132,10 +138,15 @@ fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
             }
         }
     }
+    if failed > 0 && listed_percent < ALL_PERCENT {
+        figures.lacks("a part of `---- Errors`");
+    }
     // A request may fail in several ways, and its message may be cut off the list.
     if reading.errors.total() != failed {
-        reading.errors = Default::default();
-        reading.unexplained = failed;
+        reading.errors = ErrorCounts {
+            unexplained: failed,
+            ..ErrorCounts::default()
+        };
     }
     leave_unanswered_out(&mut reading, all, rate_per_s);
     coarse_mean(&mut reading.latency, STEP_US);

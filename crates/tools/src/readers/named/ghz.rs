@@ -110,6 +110,7 @@ fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
     let mut reading = ToolReading::new(Tool::Ghz);
     let (mut calls, mut calls_per_s) = (None, None);
     let mut list = "";
+    let (mut coded, mut good, mut listed) = (0, 0, 0);
     for &line in lines {
         let text = line.text.as_str();
         if let Some((share, time)) = quantile(text) {
@@ -119,7 +120,12 @@ fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
             // The codes say less than the errors.
             if list == "Error distribution" {
                 let count = figures.want(line, "`[10] rpc error: ...`", units::count(count));
-                count_error(&mut reading, said, count.unwrap_or(0));
+                let count = count.unwrap_or(0);
+                listed = sum([listed, count]);
+                count_error(&mut reading, said, count);
+            } else if let Some((number, "responses")) = named::leading(said.trim()) {
+                coded = sum([coded, number]);
+                good = if count == "OK" { number } else { good };
             }
         } else if let Some((label, rest)) = text.split_once(':') {
             list = label;
@@ -135,6 +141,11 @@ fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
                 _ => {}
             }
         }
+    }
+    if calls.is_some_and(|calls| coded < calls) {
+        figures.lacks("a part of `Status code distribution`");
+    } else if listed < coded - good {
+        figures.lacks("a part of `Error distribution`");
     }
     complete(&mut reading, calls, calls_per_s);
     vec![reading]

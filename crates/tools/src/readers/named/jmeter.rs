@@ -33,6 +33,9 @@ pub(in crate::readers) static READER: Reader = Reader {
     }),
 };
 
+/// How a run begins on a terminal.
+const BEGINNINGS: [&str; 2] = ["Creating summariser <", "Starting "];
+
 fn mark(text: &str) -> Option<Mark> {
     const BEFORE: [&str; 4] = [
         "Created the tree ",
@@ -80,10 +83,16 @@ fn seconds(text: &str) -> Option<f64> {
 fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
     let mut readings: Vec<ToolReading> = Vec::new();
     let mut reading = ToolReading::new(Tool::Jmeter);
+    // A run that begins here also ends here; lines of a summary alone are what they are.
+    let (mut begins, mut ends, mut is_stale) = (false, false, false);
     for &line in lines {
         let Some((is_whole, words)) = summary(&line.text) else {
+            begins |= BEGINNINGS.iter().any(|text| line.text.starts_with(text));
+            ends |= line.text.starts_with("Tidying up ...");
             continue;
         };
+        ends = false;
+        is_stale = !is_whole && reading.requests.is_some();
         let after = |label: &str| {
             let at = words.iter().position(|word| *word == label)?;
             words.get(at + 1).copied()
@@ -114,7 +123,7 @@ fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
         let rate = words.get(6).and_then(|rate| rate.strip_suffix("/s"));
         reading.requests_per_s = figures.want(line, RESULT, rate.and_then(units::number));
         let failed = after("Err:").and_then(units::count);
-        reading.unexplained = figures.want(line, RESULT, failed).unwrap_or(0);
+        reading.errors.unexplained = figures.want(line, RESULT, failed).unwrap_or(0);
         reading.latency = ToolLatency::default();
         for (label, name) in [("Avg:", "avg"), ("Min:", "min"), ("Max:", "max")] {
             let us = figures.want(line, RESULT, after(label).and_then(units::ms));
@@ -125,6 +134,11 @@ fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
     if readings.is_empty() {
         reading.lines = (0, 0);
     }
+    if begins && !ends {
+        figures.lacks("`Tidying up ...`");
+    } else if is_stale {
+        figures.lacks("`summary = ...` below the last `summary + ...`");
+    }
     readings.push(reading);
     readings
 }
@@ -133,7 +147,7 @@ fn read_document(total: &Value) -> ToolReading {
     let mut reading = ToolReading::new(Tool::Jmeter);
     let figure = |name: &str| units::figure(&total[name]);
     reading.requests = total["sampleCount"].as_u64();
-    reading.unexplained = total["errorCount"].as_u64().unwrap_or(0);
+    reading.errors.unexplained = total["errorCount"].as_u64().unwrap_or(0);
     reading.requests_per_s = figure("throughput");
     reading.bytes_per_s = figure("receivedKBytesPerSec").map(|kb| kb * 1024.0);
     for (name, key) in [

@@ -112,6 +112,7 @@ fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
     let mut reading = ToolReading::new(Tool::Locust);
     let mut said = Said::default();
     let mut head: Vec<&str> = Vec::new();
+    let (mut is_table, mut has_quantiles, mut listed) = (false, false, 0);
     for &line in lines {
         let text = line.text.as_str();
         if text.contains("/INFO/locust.") {
@@ -130,6 +131,7 @@ fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
                 failures: figures.want(line, ROW, units::count(failures)).unwrap_or(0),
                 rate_per_s: figures.want(line, ROW, units::number(rate)),
             };
+            is_table = true;
             reading.latency = Default::default();
             for (name, time) in ["avg", "min", "max", "med"].into_iter().zip(times) {
                 let us = figures.want(line, ROW, units::ms(time));
@@ -146,6 +148,7 @@ fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
             };
             head = parts;
         } else if let Some((count, words)) = error(text) {
+            listed = sum([listed, count]);
             match words {
                 _ if words.starts_with("HTTPError(") || words.starts_with("BadStatusCode(") => {
                     reading.errors.status = sum([reading.errors.status, count]);
@@ -172,12 +175,22 @@ fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
                 }
             }
         } else if let Some(values) = quantiles(line).filter(|_| text.starts_with("Aggregated ")) {
+            has_quantiles = true;
             for (share, ms) in head.iter().zip(values) {
                 set_named(&mut reading.latency, share, ms * 1e3);
             }
         }
     }
-    reading.unexplained = said.failures.saturating_sub(reading.errors.total());
+    if is_table && !has_quantiles && said.all > Some(0) {
+        figures.lacks("a row `Aggregated` below `Response time percentiles`");
+    } else if is_table && listed < said.failures {
+        figures.lacks("a part of `Error report`");
+    }
+    let known = reading.errors.total();
+    reading.errors.unexplained = sum([
+        reading.errors.unexplained,
+        said.failures.saturating_sub(known),
+    ]);
     leave_unanswered_out(&mut reading, said.all, said.rate_per_s);
     vec![reading]
 }

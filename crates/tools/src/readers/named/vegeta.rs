@@ -53,6 +53,7 @@ fn mark(line: &Line) -> Option<Mark> {
     ];
     if !line.text.contains(|c: char| c.is_ascii_digit())
         && !HEADS.iter().any(|head| line.text.starts_with(head))
+        && !is_error(&line.text)
     {
         return None;
     }
@@ -132,6 +133,15 @@ struct Said<'a> {
 }
 
 impl Said<'_> {
+    /// Whether failures have no message: each error status has one, and so has what was not answered.
+    fn lacks_messages(&self) -> bool {
+        let codes = self.codes.as_deref().unwrap_or_default();
+        let of = |is: fn(&str) -> bool| codes.iter().filter(|(code, n)| *n > 0 && is(code)).count();
+        let (wrong, lost) = (of(|code| code >= "400"), of(|code| code == "0"));
+        let statuses = self.messages.iter().filter(|said| is_status(said)).count();
+        statuses < wrong || self.messages.len() - statuses < lost
+    }
+
     fn complete(self, reading: &mut ToolReading) {
         let Some(codes) = self.codes else {
             reading.requests = Some(self.all);
@@ -147,7 +157,7 @@ impl Said<'_> {
         // The count is known where all of them are of one kind.
         match kinds.total() == lost {
             true => reading.errors.add(&kinds),
-            false => reading.unexplained = lost,
+            false => reading.errors.unexplained = lost,
         }
         let seconds = reading.duration_s.filter(|s| *s > 0.0);
         reading.requests_per_s = match lost + reading.errors.status {
@@ -206,6 +216,9 @@ fn read(lines: &[&Line], figures: &mut Figures) -> Vec<ToolReading> {
                 }
             }
         }
+    }
+    if said.lacks_messages() {
+        figures.lacks("a part of `Error Set:`");
     }
     // Without its codes a report does not say which of its requests were answered.
     if !is_report || said.codes.is_some() {

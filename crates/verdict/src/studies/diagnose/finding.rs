@@ -161,11 +161,12 @@ pub enum Diagnosis {
     },
     /// Failures of which the tool does not tell how, or whose times are in the latency.
     Failures {
-        /// Those that it tells of, without wrong answers.
+        /// Without wrong answers.
         errors: ErrorCounts,
-        unexplained: u64,
         answered: Option<u64>,
         in_latency: bool,
+        /// Where those of an unknown kind are among the requests.
+        counted: Option<CountedFailures>,
     },
     WrongAnswersAsSpeed {
         wrong: u64,
@@ -226,6 +227,16 @@ pub enum Diagnosis {
         high: Figure,
         ratio: f64,
     },
+}
+
+/// Failures of an unknown kind that are among the requests of a tool.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CountedFailures {
+    /// All requests.
+    pub requests: u64,
+    /// The share of failures in them.
+    pub share: f64,
+    pub good_per_s: Option<f64>,
 }
 
 /// Little's law for one reading.

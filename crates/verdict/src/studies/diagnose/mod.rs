@@ -22,8 +22,8 @@ use readings::{FigureTable, ProcessLine, ToolReading};
 pub use known::{Fact, State, state};
 
 pub use finding::{
-    Concurrency, Diagnosis, Figure, Finding, FindingKind, LateConnects, LevelFigures, ShownBy,
-    Steadiness,
+    Concurrency, CountedFailures, Diagnosis, Figure, Finding, FindingKind, LateConnects,
+    LevelFigures, ShownBy, Steadiness,
 };
 
 /// What it means that a text lists a load generator with its share of a machine's CPU: it ran on the

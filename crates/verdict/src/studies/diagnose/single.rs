@@ -3,7 +3,7 @@
 use readings::{ErrorCounts, Tool, ToolReading};
 
 use super::target::is_loopback;
-use super::{Diagnosis, Finding, little};
+use super::{CountedFailures, Diagnosis, Finding, little};
 
 /// A client that uses this share of its threads' cores may be the limit.
 const BUSY: f64 = 0.8;
@@ -37,12 +37,24 @@ fn failures(r: &ToolReading) -> Option<Diagnosis> {
         ..r.errors
     };
     let in_latency = r.tool.times_failures() && r.requests != Some(0);
-    let is_one = r.unexplained > 0 || (in_latency && errors.total() > 0);
+    let is_one = errors.unexplained > 0 || (in_latency && errors.total() > 0);
     is_one.then_some(Diagnosis::Failures {
         errors,
-        unexplained: r.unexplained,
         answered: r.requests,
         in_latency,
+        counted: counted(r),
+    })
+}
+
+/// The failures of an unknown kind that are among a reading's requests.
+fn counted(r: &ToolReading) -> Option<CountedFailures> {
+    let failed = Some(r.errors.unexplained).filter(|n| *n > 0 && r.tool.counts_failures())?;
+    let requests = r.requests.filter(|n| *n >= failed)?;
+    let share = failed as f64 / requests as f64;
+    Some(CountedFailures {
+        requests,
+        share,
+        good_per_s: r.requests_per_s.map(|rate| rate * (1.0 - share)),
     })
 }
 

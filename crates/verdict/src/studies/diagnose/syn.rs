@@ -17,14 +17,20 @@ const NARROW: f64 = 0.2;
 /// Steps in a reading's latency, or in the time that its connections took to open.
 pub(super) fn finding(readings: &[ToolReading], i: usize) -> Option<Finding> {
     let r = &readings[i];
-    // Where no connection was late in opening, the latency has its steps from something else.
-    let may_be_late = r.connect.max_us.is_none_or(|us| us >= 1e6 - TOLERANCE_US);
-    let latency = (holds_connecting(r.tool) && may_be_late).then_some((false, &r.latency));
+    // A step by which no connection was late in opening, the latency has from something else.
+    let may_be = |step: u32| {
+        let step_us = f64::from(step) * 1e6;
+        r.connect
+            .max_us
+            .is_none_or(|us| us >= step_us - TOLERANCE_US)
+    };
+    let latency = holds_connecting(r.tool).then_some((false, &r.latency));
     let (in_connecting, found) = [(true, &r.connect)]
         .into_iter()
         .chain(latency)
-        .find_map(|(in_connecting, latency)| Some((in_connecting, steps(latency)?)))?;
-    let is_met = |step: &u32| found.jumps_to.iter().any(|(_, us)| found.meets(*step, *us));
+        .find_map(|(in_connecting, latency)| Some((in_connecting, steps(latency, &may_be)?)))?;
+    let is_met =
+        |step: &u32| may_be(*step) && found.jumps_to.iter().any(|(_, us)| found.meets(*step, *us));
     let late = LateConnects {
         in_connecting,
         typical_us: found.typical_us,
@@ -82,7 +88,7 @@ impl Steps {
     }
 }
 
-fn steps(latency: &ToolLatency) -> Option<Steps> {
+fn steps(latency: &ToolLatency, may_be: &dyn Fn(u32) -> bool) -> Option<Steps> {
     let quantiles = &latency.quantiles_us;
     let median = quantiles.iter().find(|(q, _)| (*q - 0.5).abs() < 1e-9);
     let typical_us = median.map(|(_, us)| *us)?;
@@ -100,7 +106,8 @@ fn steps(latency: &ToolLatency) -> Option<Steps> {
         jumps_to: Vec::new(),
     };
     for (at, (_, us)) in values.iter().enumerate() {
-        if STEPS_S.into_iter().any(|step| found.meets(step, *us)) {
+        let mut possible = STEPS_S.into_iter().filter(|step| may_be(*step));
+        if possible.any(|step| found.meets(step, *us)) {
             found.jumps_to = values.split_off(at);
             return Some(found);
         }
@@ -117,6 +124,6 @@ fn without_steps(readings: &[ToolReading], r: &ToolReading) -> Option<usize> {
     readings.iter().position(|o| {
         let same = o.url.is_some() && o.url == r.url && o.connections == r.connections;
         let known = o.latency.quantiles_us.iter().any(|(q, _)| *q >= 0.99);
-        same && o.keepalive == Some(true) && known && steps(&o.latency).is_none()
+        same && o.keepalive == Some(true) && known && steps(&o.latency, &|_| true).is_none()
     })
 }

@@ -169,7 +169,7 @@ fn wrong_answers(load: &LoadReading) -> Option<Flaw> {
 
 fn failed_requests(load: &LoadReading, max_error: f64) -> Option<Flaw> {
     let errors = load.errors_all;
-    let failed = errors.connect + errors.read + errors.write + errors.timeout;
+    let failed = errors.total() - errors.wrong_answers();
     let requests = load.requests_all + errors.total();
     if failed == 0 || failed as f64 <= max_error * requests as f64 {
         return None;

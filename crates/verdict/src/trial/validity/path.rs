@@ -82,7 +82,13 @@ fn add_queues(flaws: &mut [Flaw], load: &LoadReading, queues: Vec<FullQueue>) {
     let errors = &load.errors_all;
     let mut all = flaws.iter();
     let are_missing = all.any(|one| matches!(one, Flaw::MissingConnections { .. }));
-    if errors.timeout + errors.connect + errors.read == 0 && !are_missing {
+    let lost = [
+        errors.timeout,
+        errors.connect,
+        errors.read,
+        errors.unexplained,
+    ];
+    if lost == [0; 4] && !are_missing {
         return;
     }
     if let Some(named) = flaws.iter_mut().find_map(Flaw::queues_mut) {

@@ -5,8 +5,8 @@ mod name;
 mod tests;
 
 use crate::diagnose::{
-    Concurrency, Diagnosis, Fact, Figure, Finding, FindingKind, LateConnects, LevelFigures,
-    ShownBy, Steadiness,
+    Concurrency, CountedFailures, Diagnosis, Fact, Figure, Finding, FindingKind, LateConnects,
+    LevelFigures, ShownBy, Steadiness,
 };
 use readings::text::{counted, grouped, listed, number, percent};
 use readings::{ErrorCounts, Tool, ToolReading};
@@ -215,37 +215,43 @@ fn said(finding: &Finding, readings: &[ToolReading]) -> String {
             format!(
                 "{}: {}{}{latency}{}.",
                 who(),
-                failed(errors, tool),
+                failed(errors),
                 of.unwrap_or_default(),
                 opened.unwrap_or_default()
             )
         }
         Diagnosis::Failures {
             errors,
-            unexplained,
             answered,
             in_latency,
+            counted: among,
         } => {
+            let tool = rows.first().map(|first| first.tool);
             let mut parts = Vec::new();
             if errors.connect + errors.read + errors.write > 0 {
-                parts.push(failed(errors, rows.first().map(|first| first.tool)));
+                parts.push(failed(errors));
             }
             if errors.timeout > 0 {
                 let late = counted(errors.timeout as usize, "request");
                 parts.push(format!("{late} ran into the time limit"));
             }
-            if *unexplained > 0 {
-                let lost = counted(*unexplained as usize, "request");
-                parts.push(format!("{lost} failed, and the output does not say how"));
+            if errors.unexplained > 0 {
+                let all = rows.first().and_then(|first| first.requests_per_s);
+                parts.push(unexplained(errors.unexplained, among.as_ref(), all));
             }
-            let latency = match in_latency {
-                true => "their times are in the latency, which is not that of answers alone",
-                false => "the latency leaves them out",
+            let latency = match (in_latency, tool.and_then(are_left_out)) {
+                (true, _) => "; their times are in the latency, which is not that of answers alone",
+                (false, Some(true)) => "; the latency leaves them out",
+                (false, _) => "",
             };
-            let of = answered.filter(|_| !in_latency || *unexplained == 0);
-            let of = of.map(|n| format!(", beside {} that were answered", grouped(n)));
+            let beside = match errors.unexplained {
+                0 => "that were answered",
+                _ => "that it counts",
+            };
+            let of = answered.filter(|_| !in_latency || errors.unexplained == 0);
+            let of = of.map(|n| format!(", beside {} {beside}", grouped(n)));
             let of = of.unwrap_or_default();
-            format!("{}: {}{of}; {latency}.", who(), listed(&parts))
+            format!("{}: {}{of}{latency}.", who(), listed(&parts))
         }
         Diagnosis::WrongAnswersAsSpeed {
             wrong,
@@ -257,12 +263,8 @@ fn said(finding: &Finding, readings: &[ToolReading]) -> String {
             let good = all.zip(*good_per_s).map(|(all, good)| {
                 format!(": {} requests/s are {} good ones", per_s(all), per_s(good))
             });
-            let (what, are) = match rows.first().is_some_and(|first| first.tool == Tool::K6) {
-                true => ("requests", "failed (an error status, or no answer)"),
-                false => ("answers", "had an error status"),
-            };
             format!(
-                "{}: {} of {} {what} ({}) {are}, and count as throughput{}.",
+                "{}: {} of {} answers ({}) had an error status, and count as throughput{}.",
                 who(),
                 grouped(*wrong),
                 grouped(*requests),
@@ -503,12 +505,31 @@ fn percentile(q: f64) -> String {
 fn are_left_out(tool: Tool) -> Option<bool> {
     match tool {
         Tool::Wrk | Tool::Wrk2 | Tool::Httperf | Tool::H2load | Tool::Hey | Tool::Oha => Some(true),
+        Tool::Autocannon | Tool::Artillery | Tool::Ghz => Some(true),
         Tool::Ab | Tool::K6 => Some(false),
         _ => None,
     }
 }
 
-fn failed(e: &ErrorCounts, tool: Option<Tool>) -> String {
+/// `18 of 1,240 requests (1.5%) failed, and the output does not say how`.
+fn unexplained(failed: u64, among: Option<&CountedFailures>, all_per_s: Option<f64>) -> String {
+    let Some(among) = among else {
+        let lost = counted(failed as usize, "request");
+        return format!("{lost} failed, and the output does not say how");
+    };
+    let good = all_per_s
+        .zip(among.good_per_s)
+        .map(|(all, good)| format!(": {} requests/s are {} good ones", per_s(all), per_s(good)));
+    format!(
+        "{} of {} requests ({}) failed, and the output does not say how{}",
+        grouped(failed),
+        grouped(among.requests),
+        part(among.share),
+        good.unwrap_or_default()
+    )
+}
+
+fn failed(e: &ErrorCounts) -> String {
     let mut said = Vec::new();
     if e.connect > 0 {
         let times = counted(e.connect as usize, "attempt");
@@ -517,19 +538,12 @@ fn failed(e: &ErrorCounts, tool: Option<Tool>) -> String {
     let kinds = [(e.read, "read"), (e.write, "write")];
     let broken = e.read.saturating_add(e.write);
     if broken > 0 {
-        let kinds = match tool {
-            Some(Tool::Siege | Tool::K6) => {
-                "(an error status or a broken connection, it does not say which)".to_owned()
-            }
-            _ => {
-                let kinds = kinds.iter().filter(|(count, _)| *count > 0);
-                let kinds = kinds.map(|(count, kind)| format!("{} {kind}", grouped(*count)));
-                format!("on the way ({})", listed(&kinds.collect::<Vec<_>>()))
-            }
-        };
+        let kinds = kinds.iter().filter(|(count, _)| *count > 0);
+        let kinds = kinds.map(|(count, kind)| format!("{} {kind}", grouped(*count)));
         said.push(format!(
-            "{} failed {kinds}",
-            counted(broken as usize, "request")
+            "{} failed on the way ({})",
+            counted(broken as usize, "request"),
+            listed(&kinds.collect::<Vec<_>>())
         ));
     }
     listed(&said)

@@ -216,15 +216,20 @@ fn failed(e: &ErrorCounts, requests: u64) -> String {
         (e.read, "read"),
         (e.write, "write"),
         (e.timeout, "timeout"),
+        (e.unexplained, "unexplained"),
     ];
     let all: u64 = kinds.iter().map(|(count, _)| count).sum();
+    let way = match e.unexplained {
+        0 => " on the way",
+        _ => "",
+    };
     let kinds: Vec<String> = kinds
         .iter()
         .filter(|(count, _)| *count > 0)
         .map(|(count, kind)| format!("{} {kind}", grouped(*count)))
         .collect();
     format!(
-        "{} of {} requests failed on the way ({})",
+        "{} of {} requests failed{way} ({})",
         grouped(all),
         grouped(requests),
         kinds.join(", ")
