@@ -35,7 +35,6 @@ const SECTIONS: [&str; 12] = [
     "published",
 ];
 
-/// An experiment with its figures.
 pub(crate) struct ExperimentPage<'a> {
     pub group: &'a Group,
     pub table: Table,
@@ -519,7 +518,6 @@ impl<'a> ExperimentPage<'a> {
     }
 }
 
-/// A word of a shell.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {

@@ -123,7 +123,6 @@ struct Seen<'a> {
     is_shown: bool,
 }
 
-/// A configuration, as it was rendered.
 struct Configuration {
     experiment: String,
     server: String,
@@ -338,7 +337,6 @@ fn fitting(parts: Vec<String>, bytes: usize) -> (String, usize) {
     (body, left_out)
 }
 
-/// Its places and figures in each experiment.
 fn places(name: &Name, own: &[&ExperimentPage<'_>]) -> String {
     const ROWS_MAX: usize = 1_500;
     let mut lines: Vec<Vec<String>> = Vec::new();

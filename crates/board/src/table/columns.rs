@@ -4,7 +4,6 @@ use readings::text::rate;
 use serde::Serialize;
 use verdict::{Analysis, Growth, Metric, SubjectRow, Unit, words};
 
-/// A column.
 #[derive(Serialize)]
 pub(crate) struct Column {
     /// In documents; ends in its unit or tells it.
@@ -18,7 +17,6 @@ pub(crate) struct Column {
     pub what: What,
 }
 
-/// What a column shows.
 pub(crate) enum What {
     Metric(Metric),
     /// The highest rate at which a quantile of the latency stays within a bound.

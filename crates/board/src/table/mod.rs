@@ -37,11 +37,9 @@ pub(crate) struct Row {
     pub is_baseline: bool,
     /// The places that the evidence leaves it by the metric that the answer is about, from 1.
     pub places: Option<(usize, usize)>,
-    /// By column.
     pub figures: BTreeMap<String, Cell>,
 }
 
-/// A figure.
 #[derive(Default, Serialize)]
 pub(crate) struct Cell {
     /// In the unit that the column's name ends in.
@@ -56,7 +54,6 @@ pub(crate) struct Cell {
     pub places: Option<(usize, usize)>,
     /// The figure as it is read.
     pub text: String,
-    /// Its interval as it is read.
     pub interval: Option<String>,
     /// Why there is no figure.
     pub reason: Option<String>,

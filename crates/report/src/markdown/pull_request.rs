@@ -22,7 +22,6 @@ pub struct PullRequest<'a> {
     pub unsettled_fails: bool,
     /// The machine in one line, if it is known.
     pub machine: Option<&'a str>,
-    /// Where the run's folder is.
     pub folder: &'a str,
 }
 
@@ -100,7 +99,6 @@ fn baselines(comparisons: &[&Comparison]) -> String {
     readings::text::listed(&names)
 }
 
-/// Text in backquotes.
 fn code(text: &str) -> String {
     crate::visible(text).replace(['`', '\n', '<', '>'], "'")
 }

@@ -144,7 +144,6 @@ const PER_CORE: &str = "requests/core";
 /// A figure of a server in a row, by its name.
 type ServerCell = fn(&SubjectRow, &str) -> Option<String>;
 
-/// What is known of each server.
 const OF_SERVERS: [(&str, ServerCell); 9] = [
     ("CPU us/req", |r, server| {
         let us = r.server_cpu_us_per_request.get(server)?;
@@ -205,7 +204,6 @@ fn own<'r>(row: &'r SubjectRow, server: &str) -> Option<&'r ServerRow> {
     row.servers.iter().find(|one| one.server == server)
 }
 
-/// The figures of subjects, and of their servers.
 #[derive(Clone)]
 pub(crate) struct Figures {
     pub subjects: Columns,
@@ -266,7 +264,6 @@ impl Columns {
         columns
     }
 
-    /// A row for each server of each subject.
     fn of_servers(table: &[SubjectRow]) -> Self {
         let rows: Vec<(&SubjectRow, &String)> = table
             .iter()

@@ -10,7 +10,6 @@ use verdict::words::is_measurable;
 /// Shown in place of an interval that is too wide to say anything.
 pub(crate) const WIDE: &str = "[?]";
 
-/// The heading of the curves.
 pub(crate) const TITLE: &str = "Latency against offered rate";
 
 /// A row for each rate, subject and share.

@@ -65,7 +65,6 @@ pub fn capacity_json(view: &CapacityView<'_>) -> Value {
     document
 }
 
-/// Names numbers of streams as what they are.
 fn name_streams(value: &mut Value) {
     const RATES: [(&str, &str); 7] = [
         ("holds_per_s", "holds_streams"),

@@ -17,7 +17,6 @@ use verdict::words::{self, flaw};
 /// What `weigh capacity --concurrency` found.
 #[derive(Clone, Copy, Debug)]
 pub struct ScalingView<'a> {
-    /// The target.
     pub url: &'a str,
     /// Throughput by concurrency, and the law.
     pub scaling: &'a Scaling,

@@ -47,7 +47,6 @@ pub(crate) fn of(reading: &LoadReading) -> Option<(&LastingReading, Names)> {
     is_told.then(|| (lasting, Names::of(lasting.traffic)))
 }
 
-/// The rows of its times.
 pub(crate) fn rows(reading: &LoadReading) -> Vec<(&'static str, &Histogram)> {
     let Some((lasting, names)) = of(reading) else {
         return Vec::new();
@@ -116,7 +115,6 @@ pub(crate) fn counts(reading: &LoadReading) -> String {
     out + &ends(lasting)
 }
 
-/// How exchanges ended.
 fn ends(lasting: &LastingReading) -> String {
     let ends: Vec<String> = lasting
         .ends

@@ -57,7 +57,6 @@ const FIGURES: [&str; 5] = [
     "subject_value",
     "rate_per_s",
 ];
-/// What names it.
 const NAMES: [&str; 3] = ["condition", "metric", "subject"];
 
 #[test]

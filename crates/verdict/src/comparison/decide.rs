@@ -4,7 +4,6 @@ use crate::stats::forecast::{Aim, Forecast, forecast};
 use crate::stats::sample::Sample;
 use crate::{Note, Rules, Verdict};
 
-/// A verdict and what qualifies it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Decision {
     pub verdict: Verdict,

@@ -8,7 +8,6 @@ use verdict::{Analysis, Metric};
 use super::{Figure, figures};
 use crate::text::visible::visible;
 
-/// What a family has of a figure.
 type Sample = fn(&Figure<'_>) -> Option<f64>;
 
 /// The families of a metric: what follows its name, and what it is.

@@ -24,7 +24,6 @@ struct Line<'a> {
     events: &'a [EventReading],
 }
 
-/// One picture for each condition with events.
 pub(crate) fn event_rows(journal: &Journal, analysis: &Analysis, subjects: &[String]) -> String {
     let mut lines: Vec<Line<'_>> = Vec::new();
     for judged in judged_trials(journal, &analysis.judgements) {

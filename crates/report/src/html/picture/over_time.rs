@@ -15,14 +15,12 @@ const RIGHT: f64 = 860.0;
 /// Top and bottom of the areas for throughput and for CPU time.
 const RATE: (f64, f64) = (26.0, 220.0);
 const CPU: (f64, f64) = (252.0, 352.0);
-/// The shape of the marks for pauses.
 const PAUSE_SHAPE: usize = 2;
 /// With more slices than this, each trial is one mark.
 const SLICES_MAX: usize = 2_500;
 /// The most marks of CPU time; in a longer run, only every Nth trial has one.
 const MARKS_MAX: usize = 600;
 
-/// A trial with its place in time.
 struct Placed<'a> {
     trial: &'a Trial,
     reading: &'a Reading,

@@ -6,7 +6,6 @@ use crate::{Profile, RunFacts};
 /// The most bytes of all pictures of a page together.
 const BYTES_MAX: usize = 450_000;
 
-/// Each profile, folded.
 pub(crate) fn profiles(facts: &RunFacts) -> String {
     let mut free = BYTES_MAX;
     let shown = facts.profiles.iter().map(|profile| {
@@ -36,7 +35,6 @@ fn file(profile: &Profile) -> String {
     format!("<p><a href=\"profile/{name}\">{name}</a> is in the run's folder.</p>\n")
 }
 
-/// An SVG as the URL of an image.
 fn as_url(svg: &str) -> String {
     let mut url = String::with_capacity(svg.len() + svg.len() / 4);
     url.push_str("data:image/svg+xml,");

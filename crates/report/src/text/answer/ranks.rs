@@ -9,7 +9,6 @@ use crate::text::grid::grid;
 use crate::text::run::Paint;
 use readings::at_condition as at;
 
-/// The metrics beside the first.
 pub(super) const BESIDE: [Metric; 4] = [
     Metric::RequestsPerS,
     Metric::LatencyUsP50,
@@ -18,7 +17,6 @@ pub(super) const BESIDE: [Metric; 4] = [
 ];
 /// The most conditions whose subjects have lines of their own.
 const CONDITIONS_MAX: usize = 2;
-/// Characters of a name.
 pub(super) const NAME_MAX: usize = 24;
 /// Characters of a bar, from the widest to the narrowest.
 const BARS: [usize; 3] = [20, 14, 8];

@@ -19,7 +19,6 @@ const TABLE_MAX: usize = 12;
 const GROWTH_MAX: usize = 4;
 /// The most sentences on streams, and on long-lived connections.
 const LASTING_MAX: usize = 6;
-/// The most sentences of a study.
 const SENTENCES_MAX: usize = 4;
 
 /// A line for each gate: its outcome, and its figure or why it has none.

@@ -9,7 +9,6 @@ pub(crate) fn row(reading: &LoadReading) -> Option<(&'static str, &Histogram)> {
     (users.round.count() > 0).then_some(("Round, with pauses", &users.round))
 }
 
-/// Users and their rounds.
 pub(crate) fn lines(reading: &LoadReading) -> String {
     let Some(users) = reading.users.as_deref() else {
         return String::new();

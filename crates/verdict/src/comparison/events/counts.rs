@@ -30,7 +30,6 @@ const EXACT_LIMITS_MAX: u64 = 100;
 /// request.
 pub(crate) const FAILURES_PER_EVENT_MATTER: f64 = 0.1;
 
-/// What failures are counted for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Per {
     /// A request: their share, at most 1.

@@ -158,7 +158,6 @@ fn failures_make_no_trial_invalid_and_a_rate_that_stays_away_counts_as_long_as_w
     assert_eq!((sides[0].subject.as_str(), sides[0].never), ("balance", 5));
 }
 
-/// The first comparison on a metric.
 fn comparison(trials: &[Trial], metric: Metric) -> Comparison {
     let comparisons = analyse(&header(5), trials).comparisons;
     let mut comparisons = comparisons.into_iter();

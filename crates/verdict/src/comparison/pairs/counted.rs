@@ -16,7 +16,6 @@ use crate::stats::sample::Sample;
 /// What was counted of the subject and of the baseline.
 #[derive(Debug, Default)]
 pub(super) struct Counted {
-    /// By block.
     blocks: BTreeMap<u32, [f64; 2]>,
     /// How many figures of a side were added, and their half steps together.
     figures: usize,

@@ -14,7 +14,6 @@ const MORE_CONNECTIONS: f64 = 1.5;
 /// Readings of the same load that differ by more are worth a word.
 const DIFFERS: f64 = 1.1;
 
-/// What has to be the same for readings to be of the same load.
 #[derive(Clone, Debug, PartialEq)]
 struct Load {
     tool: Tool,

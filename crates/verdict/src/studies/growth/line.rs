@@ -13,7 +13,6 @@ const ALPHA: f64 = 0.05;
 /// there is hardly any noise, any line fails.
 const IRRELEVANT: f64 = 0.02;
 
-/// A straight line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Line {
     pub(super) slope: f64,
@@ -50,7 +49,6 @@ pub struct Slope {
     pub low: Option<f64>,
     /// Upper end of its interval.
     pub high: Option<f64>,
-    /// Blocks.
     pub blocks: usize,
 }
 

@@ -37,7 +37,6 @@ pub const FEWEST_LEVELS: usize = 3;
 /// How a metric of a subject changes with a factor.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Growth {
-    /// The other factors.
     pub condition: Condition,
     pub metric: Metric,
     pub subject: String,
@@ -80,7 +79,6 @@ pub struct GrowthOver {
 pub enum Growing {
     /// The metric rises with the factor.
     Rises,
-    /// It falls.
     Falls,
     /// Neither is shown.
     NotShown,

@@ -12,7 +12,6 @@ use serde::Serialize;
 use super::line::{Bend, Slope, fit};
 use super::{FEWEST_LEVELS, Growing};
 
-/// The exponents that are searched.
 const SEARCHED: (f64, f64) = (0.05, 5.0);
 /// Steps of the first search, in equal ratios.
 const STEPS: u32 = 48;

@@ -65,9 +65,7 @@ pub struct Parameters {
 /// An estimate and the ends of its 95% interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Estimate {
-    /// The best value.
     pub value: f64,
-    /// Lower end.
     pub low: f64,
     /// Upper end; absent where it has none.
     pub high: Option<f64>,
@@ -141,7 +139,6 @@ pub enum UslError {
         "expected at least 4 different concurrencies, found {found}; measure more of them, such as 1, 2, 4, 8, 16"
     )]
     TooFew {
-        /// How many there are.
         found: usize,
     },
     /// A point that is none.
@@ -150,7 +147,6 @@ pub enum UslError {
     )]
     Point {
         concurrency: f64,
-        /// Its throughput.
         requests_per_s: f64,
     },
 }

@@ -39,7 +39,6 @@ pub struct Shares {
     pub received: u64,
     /// Requests at the back ends for each of the load.
     pub per_request: f64,
-    /// Each back end's share.
     pub back_ends: Vec<BackEndShare>,
     /// What was answered without the back ends; absent where each request reached them.
     pub hits: Option<Hits>,

@@ -22,7 +22,6 @@ pub struct SideBySide {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SettingDifference {
     pub setting: String,
-    /// Each value with the subjects that have it.
     pub values: Vec<SettingValue>,
 }
 

@@ -41,7 +41,6 @@ pub(crate) struct Cells<'a> {
 
 type SubjectKey<'a> = (&'a Condition, &'a str, bool);
 
-/// The rows of one subject in one block.
 struct BlockRows {
     attempts: Vec<usize>,
     /// Where in `counted` the row that counts is.

@@ -14,7 +14,6 @@ const LAG_SHARE: f64 = 0.1;
 /// What helps a client that sends late.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LagRemedy {
-    /// It was not bound to CPUs.
     OwnCpu,
     /// It was bound to CPUs, and other programs took much of the machine.
     EndOthers(CpusOfOthers),
@@ -36,11 +35,8 @@ impl LagRemedy {
 #[derive(Clone, Debug, PartialEq)]
 pub struct LateClient {
     pub quantile: f64,
-    /// The quantile of its lag.
     pub lag_us: f64,
-    /// That of the response latency.
     pub latency_us: f64,
-    /// What helps.
     pub remedy: LagRemedy,
 }
 

@@ -53,7 +53,6 @@ fn page(blocks: &[[Did; 3]]) -> String {
     forests(&verdict::analyse(&journal), 0.03)
 }
 
-/// The plot of a metric, and of it the picture of a row.
 fn plot<'p>(page: &'p str, metric: &str) -> &'p str {
     let from = page.find(&format!("id=\"forest-{metric}\"")).unwrap();
     let plot = &page[from..];

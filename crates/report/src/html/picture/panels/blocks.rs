@@ -9,7 +9,6 @@ use crate::html::picture::panels::{BOTTOM, LEFT, RIGHT, TOP, WIDTH};
 use crate::html::picture::svg::{Anchor, Picture, escaped, legend};
 use readings::text::compact::time;
 
-/// The shape of the marks for pauses.
 const PAUSE_SHAPE: usize = 2;
 
 struct Series<'a> {

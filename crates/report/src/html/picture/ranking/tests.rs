@@ -26,7 +26,6 @@ fn run(rankings: Vec<Ranking>) -> (RunHeader, Analysis) {
     (header, analysis)
 }
 
-/// The picture in all formats.
 fn drawn(rankings: Vec<Ranking>) -> Vec<Drawing> {
     let (header, analysis) = run(rankings);
     let content = Content::of(&header, &analysis).unwrap();

@@ -22,7 +22,6 @@ pub fn name(reading: &ToolReading) -> String {
     name
 }
 
-/// So many places are listed one by one.
 const PLACES: usize = 4;
 
 /// `lines 12 to 20 and 31 to 39`, or `within lines 12 to 90` for many; nothing where no reading has
@@ -51,7 +50,6 @@ pub fn lines(readings: &[&ToolReading]) -> Option<String> {
     (!each.is_empty()).then(|| listed(&each))
 }
 
-/// The lines of readings of one text.
 fn lines_of_one(readings: &[&ToolReading]) -> Option<String> {
     let mut ranges: Vec<String> = readings
         .iter()

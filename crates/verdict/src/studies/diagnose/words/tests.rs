@@ -8,14 +8,12 @@ use super::*;
 
 const X86: &str = "http://x86:8080/cgi-bin/second.pl";
 
-/// The sentences of a kind.
 fn sentences(readings: &[ToolReading], kind: FindingKind) -> Vec<String> {
     let found = diagnose(readings);
     let of_kind = found.iter().filter(|f| f.kind() == kind);
     of_kind.map(|f| diagnosis(f, readings)).collect()
 }
 
-/// The same if there is one.
 #[track_caller]
 fn sentence(readings: &[ToolReading], kind: FindingKind) -> String {
     let mut said = sentences(readings, kind);

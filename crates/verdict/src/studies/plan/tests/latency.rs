@@ -7,9 +7,7 @@ use readings::{Batch, Histogram, LoadReading};
 /// How latencies vary: standard deviations of logarithms.
 #[derive(Clone, Copy, Debug)]
 struct Noise {
-    /// Requests of a slice.
     requests: u32,
-    /// Of a slice of one subject.
     slice: f64,
     /// Of a pair of slices: what the machine does to both subjects.
     pair: f64,
@@ -20,7 +18,6 @@ struct Noise {
 }
 
 const SLICES: u32 = 20;
-/// The noise of a request.
 const REQUEST: f64 = 0.3;
 /// Just enough requests for a 99th percentile.
 const NONE: Noise = Noise {

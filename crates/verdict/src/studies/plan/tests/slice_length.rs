@@ -11,7 +11,6 @@ struct Machine {
     shared: f64,
     /// Of the drift that one subject has for itself, after one second.
     own: f64,
-    /// Of a block.
     starts: f64,
 }
 
