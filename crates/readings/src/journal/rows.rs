@@ -36,9 +36,7 @@ pub enum JournalRow {
     /// The CPUs of load and servers from here on.
     Placement(Placement),
     /// Something the reader of the result should know.
-    Warning {
-        text: String,
-    },
+    Warning { text: String },
     End {
         /// Whether the plan was carried out, or everything was settled before; `false` when the
         /// run was stopped.
@@ -206,6 +204,12 @@ impl Trial {
     }
 }
 
+impl From<Trial> for JournalRow {
+    fn from(trial: Trial) -> Self {
+        JournalRow::Trial(Box::new(trial))
+    }
+}
+
 fn is_false(value: &bool) -> bool {
     !value
 }
@@ -222,6 +226,13 @@ pub enum Outcome {
         #[serde(default, skip_serializing_if = "FailureCause::is_subject")]
         cause: FailureCause,
     },
+}
+
+impl Outcome {
+    pub fn failed(reason: impl Into<String>, cause: FailureCause) -> Self {
+        let reason = reason.into();
+        Self::Failed { reason, cause }
+    }
 }
 
 /// Who caused a trial to fail.
