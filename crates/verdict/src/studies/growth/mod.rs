@@ -28,7 +28,9 @@ use crate::metric::of_trial::value;
 use crate::trial::cells::Cells;
 use crate::{Metric, Rules};
 
-pub use line::{Bend, Slope};
+/// A slope, the mean over blocks.
+pub use crate::stats::student::BlockMean as Slope;
+pub use line::Bend;
 pub use shape::{Exponent, Shape};
 
 /// The fewest levels: two are always on a line.
@@ -82,6 +84,16 @@ pub enum Growing {
     Falls,
     /// Neither is shown.
     NotShown,
+}
+
+impl Growing {
+    fn of(slope: &Slope) -> Self {
+        match slope.interval() {
+            Some((low, _)) if low > 0.0 => Self::Rises,
+            Some((_, high)) if high < 0.0 => Self::Falls,
+            _ => Self::NotShown,
+        }
+    }
 }
 
 /// The slope of the line of least squares through points; `None` where all have the same x.
@@ -174,7 +186,7 @@ fn of_subjects(
         });
         let levels = means(&own, levels);
         let own: Vec<Vec<(f64, f64)>> = own.into_values().collect();
-        let growing = slope.growing();
+        let growing = Growing::of(&slope);
         let exponent = Exponent::of(&own, rules.look_confidence());
         let exponent = exponent.filter(|_| growing == Growing::Rises);
         let bend = Bend::of(&own);

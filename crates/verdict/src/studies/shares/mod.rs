@@ -1,7 +1,6 @@
 //! Which back end received how many of a load's requests, by their own counts: how evenly a balancer
 //! shares them out, how many requests it makes of one, how many a cache answers itself.
 
-mod blocks;
 mod exact;
 pub mod expiry;
 pub mod limit;

@@ -13,7 +13,7 @@ use readings::{ARRIVAL_SLOT_NS, Arrivals, Condition};
 use serde::Serialize;
 
 use super::CONFIDENCE;
-use super::blocks::BlockMean;
+use crate::stats::student::BlockMean;
 use crate::trial::cells::{Cell, Cells};
 use crate::trial::loops::Loop;
 

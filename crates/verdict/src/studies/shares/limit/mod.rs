@@ -11,7 +11,7 @@ use readings::{ARRIVAL_SLOT_NS, Arrivals, Condition, LoadReading};
 use serde::Serialize;
 
 use super::CONFIDENCE;
-use super::blocks::BlockMean;
+use crate::stats::student::BlockMean;
 use crate::trial::cells::Cells;
 use crate::trial::loops::Loop;
 
