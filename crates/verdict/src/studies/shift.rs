@@ -121,7 +121,7 @@ mod tests {
         }
         let analysis = analyse(&header(6), &trials);
         let [shift] = &analysis.shifts[..] else {
-            panic!("{:?}", analysis.shifts);
+            panic!("{analysis:?}");
         };
         let at = |q: f64| shift.quantiles.iter().find(|at| at.quantile == q);
         let middle = at(0.5).unwrap();

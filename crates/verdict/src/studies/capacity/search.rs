@@ -70,9 +70,7 @@ pub enum SearchOptionsError {
     },
     /// The precision is out of range.
     #[error("expected a precision from 0.1% to 100%, found {}%", precision * 100.0)]
-    Precision {
-        precision: f64,
-    },
+    Precision { precision: f64 },
     #[error("expected at least one trial to be allowed, found none")]
     Trials,
 }

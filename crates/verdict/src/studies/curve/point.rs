@@ -33,9 +33,14 @@ pub enum PointFlaw {
     Trial(Box<TrialFlaw>),
     NothingDue,
     /// The client was too busy to offer a rate on time.
-    ClientBusy { rate_per_s: f64 },
+    ClientBusy {
+        rate_per_s: f64,
+    },
     /// The client sent late; medians.
-    LateClient { lag_us: f64, latency_us: f64 },
+    LateClient {
+        lag_us: f64,
+        latency_us: f64,
+    },
     /// More requests failed than may.
     Failed {
         failed: u64,

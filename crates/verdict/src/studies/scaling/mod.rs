@@ -138,9 +138,7 @@ pub enum UslError {
     #[error(
         "expected at least 4 different concurrencies, found {found}; measure more of them, such as 1, 2, 4, 8, 16"
     )]
-    TooFew {
-        found: usize,
-    },
+    TooFew { found: usize },
     /// A point that is none.
     #[error(
         "expected concurrencies of at least 1 and throughputs above 0, found {requests_per_s} requests/s at {concurrency}"

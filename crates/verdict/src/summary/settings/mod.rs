@@ -3,6 +3,7 @@
 
 pub mod words;
 
+use readings::text::once;
 use readings::{Condition, ServerSettings, SettingsReading, SubjectSettings};
 use serde::Serialize;
 
@@ -186,12 +187,7 @@ fn values<'s>(setting: &str, together: Together, servers: &[&'s ServerSettings])
     if matches!(together, Together::NotOff) && values.iter().any(|value| *value != "off") {
         values.retain(|value| *value != "off");
     }
-    let mut once: Vec<&str> = Vec::new();
-    for value in values {
-        if !once.contains(&value) {
-            once.push(value);
-        }
-    }
+    let mut once = once(values);
     if !matches!(together, Together::Each) {
         once.sort_unstable();
     }

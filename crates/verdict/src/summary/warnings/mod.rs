@@ -57,10 +57,7 @@ pub enum Warning {
         matters: f64,
     },
     /// A subject's rate changed while it was measured.
-    Drifts {
-        at: Place,
-        found: Drift,
-    },
+    Drifts { at: Place, found: Drift },
     /// The ratio of two subjects' slices had no steady state.
     Unsettled {
         at: Place,
@@ -125,9 +122,7 @@ pub enum Warning {
         requests: u64,
     },
     /// Answers were upgrades to another protocol, after which the load ends the connection.
-    Handshakes {
-        at: Place,
-    },
+    Handshakes { at: Place },
     /// By Little's law connections were idle.
     IdleConnections {
         at: Place,
@@ -144,10 +139,7 @@ pub enum Warning {
         median_us: f64,
     },
     /// The client's CPU stood still now and then in the open loops.
-    ClientPauses {
-        at: Place,
-        found: WithoutPauses,
-    },
+    ClientPauses { at: Place, found: WithoutPauses },
     /// A quantile has too few answers beyond it.
     Unresolved {
         at: Place,

@@ -197,9 +197,15 @@ impl Flaw {
 pub enum FullQueue {
     Known(AcceptQueue),
     /// A network counted so many overflows, of the accept queue of one of these servers.
-    Overflowed { servers: Vec<String>, times: u64 },
+    Overflowed {
+        servers: Vec<String>,
+        times: u64,
+    },
     /// The kernel dropped so many connections to one of these servers while they were opened.
-    Dropped { servers: Vec<String>, dropped: u64 },
+    Dropped {
+        servers: Vec<String>,
+        dropped: u64,
+    },
 }
 
 /// A flaw of a trial, with the load that it is about.
