@@ -1,5 +1,6 @@
 //! What readings say side by side.
 
+use readings::text::once;
 use readings::{Tool, ToolReading};
 
 use super::target::{authority, path};
@@ -143,12 +144,7 @@ fn same_load(readings: &[ToolReading], loads: &[Load], i: usize, j: usize) -> bo
 
 /// Two targets whose comparison rests on one measurement of at least one of them.
 fn single_measurements(readings: &[ToolReading], loads: &[Load]) -> Vec<Finding> {
-    let mut targets: Vec<&str> = Vec::new();
-    for target in readings.iter().filter_map(authority) {
-        if !targets.contains(&target) {
-            targets.push(target);
-        }
-    }
+    let targets = once(readings.iter().filter_map(authority));
     let mut found = Vec::new();
     for (n, first) in targets.iter().enumerate() {
         for second in &targets[n + 1..] {

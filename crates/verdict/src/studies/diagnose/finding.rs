@@ -257,9 +257,14 @@ impl Concurrency {
 /// Why a latency counts as that of an idle server.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Steadiness {
-    NearSmallest { min_us: f64 },
+    NearSmallest {
+        min_us: f64,
+    },
     /// Its standard deviation is this share of the mean.
-    HardlyVaries { stdev_us: f64, share: f64 },
+    HardlyVaries {
+        stdev_us: f64,
+        share: f64,
+    },
 }
 
 /// What shows that the round trip set a throughput.
