@@ -110,7 +110,9 @@ pub struct CpuUse {
 pub enum Full {
     /// CPUs that several servers share.
     SharedCpus,
-    Cpus { threads: u32 },
+    Cpus {
+        threads: u32,
+    },
     Thread(Threads),
 }
 
