@@ -81,35 +81,26 @@ impl Random {
 }
 
 /// What a tool can do and print.
-#[derive(Clone, Copy)]
-struct Can {
-    depth: bool,
-    pauses: bool,
-    late: bool,
-    wrong: bool,
-    failed_connects: bool,
+#[derive(Clone, Copy, PartialEq)]
+enum Can {
+    Depth,
+    Pauses,
+    Late,
+    Wrong,
+    FailedConnects,
     /// A late answer counts as an answer too.
-    late_answers: bool,
+    LateAnswers,
 }
 
-const PLAIN: Can = Can {
-    depth: false,
-    pauses: false,
-    late: false,
-    wrong: false,
-    failed_connects: false,
-    late_answers: false,
-};
-
-fn run(random: &mut Random, can: Can) -> Run {
-    let one_in = |random: &mut Random, can: bool, n: u64| can && random.below(n) == 0;
+fn run(random: &mut Random, can: &[Can]) -> Run {
+    let one_in = |random: &mut Random, what, n| can.contains(&what) && random.below(n) == 0;
     let connections = 1 + random.below(12);
-    let depth = match one_in(random, can.depth, 3) {
+    let depth = match one_in(random, Can::Depth, 3) {
         true => 2 + random.below(15),
         false => 1,
     };
-    let pauses = one_in(random, can.pauses, 5);
-    let failed_connects = match one_in(random, can.failed_connects, 5) {
+    let pauses = one_in(random, Can::Pauses, 5);
+    let failed_connects = match one_in(random, Can::FailedConnects, 5) {
         true => random.below(connections),
         false => 0,
     };
@@ -120,7 +111,7 @@ fn run(random: &mut Random, can: Can) -> Run {
         _ => 0.2 + 0.6 * random.unit(),
     };
     let slow = (shape == 2).then(|| 5.0 + 30.0 * random.unit());
-    let limit_us = match one_in(random, can.late, 4) {
+    let limit_us = match one_in(random, Can::Late, 4) {
         true => median_us * 4.0,
         false => f64::INFINITY,
     };
@@ -153,7 +144,7 @@ fn run(random: &mut Random, can: Can) -> Run {
             }
             if us > limit_us {
                 done.late += depth;
-                done.requests += if can.late_answers { depth } else { 0 };
+                done.requests += depth * u64::from(can.contains(&Can::LateAnswers));
             } else {
                 // Those of a pipeline are timed together.
                 done.latencies_us.push(us);
@@ -164,7 +155,7 @@ fn run(random: &mut Random, can: Can) -> Run {
             }
         }
     }
-    if one_in(random, can.wrong, 4) {
+    if one_in(random, Can::Wrong, 4) {
         done.wrong = random.below(done.requests + 1);
     }
     done
@@ -173,104 +164,29 @@ fn run(random: &mut Random, can: Can) -> Run {
 type Print = fn(&Run, bool) -> String;
 
 /// The tools, what they can do, and how they print, in two forms each.
-const TOOLS: [(Tool, Can, Print); 10] = [
-    (
-        Tool::Wrk,
-        Can {
-            depth: true,
-            pauses: true,
-            late: true,
-            wrong: true,
-            failed_connects: true,
-            late_answers: true,
-        },
-        printed::wrk,
-    ),
-    (
-        Tool::Wrk2,
-        Can {
-            late: true,
-            wrong: true,
-            pauses: true,
-            late_answers: true,
-            ..PLAIN
-        },
-        printed::wrk2,
-    ),
-    (
-        Tool::Ab,
-        Can {
-            wrong: true,
-            ..PLAIN
-        },
-        printed::ab,
-    ),
-    (
-        Tool::Httperf,
-        Can {
-            wrong: true,
-            late: true,
-            pauses: true,
-            ..PLAIN
-        },
-        printed::httperf,
-    ),
-    (
-        Tool::H2load,
-        Can {
-            depth: true,
-            wrong: true,
-            late: true,
-            ..PLAIN
-        },
-        printed::h2load,
-    ),
-    (
-        Tool::Hey,
-        Can {
-            wrong: true,
-            late: true,
-            ..PLAIN
-        },
-        printed::hey,
-    ),
-    (
-        Tool::Oha,
-        Can {
-            wrong: true,
-            late: true,
-            ..PLAIN
-        },
-        printed::oha,
-    ),
-    (
-        Tool::K6,
-        Can {
-            wrong: true,
-            pauses: true,
-            ..PLAIN
-        },
-        printed::k6,
-    ),
-    (
-        Tool::RedisBenchmark,
-        Can {
-            depth: true,
-            ..PLAIN
-        },
-        printed::redis_benchmark,
-    ),
-    (
-        Tool::Siege,
-        Can {
-            wrong: true,
-            late: true,
-            pauses: true,
-            ..PLAIN
-        },
-        printed::siege,
-    ),
-];
+const TOOLS: [(Tool, &[Can], Print); 10] = {
+    use Can::{Depth, FailedConnects, Late, LateAnswers, Pauses, Wrong};
+    [
+        (
+            Tool::Wrk,
+            &[Depth, Pauses, Late, Wrong, FailedConnects, LateAnswers],
+            printed::wrk,
+        ),
+        (
+            Tool::Wrk2,
+            &[Late, Wrong, Pauses, LateAnswers],
+            printed::wrk2,
+        ),
+        (Tool::Ab, &[Wrong], printed::ab),
+        (Tool::Httperf, &[Wrong, Late, Pauses], printed::httperf),
+        (Tool::H2load, &[Depth, Wrong, Late], printed::h2load),
+        (Tool::Hey, &[Wrong, Late], printed::hey),
+        (Tool::Oha, &[Wrong, Late], printed::oha),
+        (Tool::K6, &[Wrong, Pauses], printed::k6),
+        (Tool::RedisBenchmark, &[Depth], printed::redis_benchmark),
+        (Tool::Siege, &[Wrong, Late, Pauses], printed::siege),
+    ]
+};
 
 /// Simulated runs of a tool with their texts; the flag is the form.
 fn runs_of(at: usize) -> impl Iterator<Item = (Run, bool, String)> {
