@@ -63,6 +63,7 @@ fn as_url(svg: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use testing::Text as _;
 
     #[test]
     fn a_profile_is_an_image_and_a_large_one_a_file() {
@@ -75,13 +76,10 @@ mod tests {
             ..RunFacts::default()
         };
         let page = profiles(&facts(Some(svg.into())));
-        assert!(
-            page.contains("src=\"data:image/svg+xml,%3Csvg xmlns=%22"),
-            "{page}"
-        );
+        page.has("src=\"data:image/svg+xml,%3Csvg xmlns=%22");
         assert!(!page.contains("<script") && !page.contains("<go>"));
         let page = profiles(&facts(Some("x".repeat(BYTES_MAX))));
-        assert!(page.contains("href=\"profile/&lt;go&gt;.svg\""), "{page}");
+        page.has("href=\"profile/&lt;go&gt;.svg\"");
         assert_eq!(profiles(&RunFacts::default()), "");
     }
 }
