@@ -4,6 +4,7 @@
 mod cells;
 mod columns;
 
+use readings::text::once;
 use readings::{Condition, Journal};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -177,17 +178,8 @@ fn subjects(
         false => header.subjects.iter(),
     };
     let ranked = primary.into_iter().flat_map(|one| &one.rows);
-    let mut all: Vec<String> = Vec::new();
-    for name in ranked
-        .map(|row| &row.subject)
-        .chain(declared)
-        .chain(measured)
-    {
-        if !all.contains(name) {
-            all.push(name.clone());
-        }
-    }
-    all
+    let ranked = ranked.map(|row| &row.subject);
+    once(ranked.chain(declared).chain(measured).cloned())
 }
 
 fn rows<'a>(
