@@ -1,7 +1,7 @@
 //! The blocks behind the figures of a row, folded.
 
 use readings::text::compact::time;
-use readings::text::{change, condition, rate};
+use readings::text::{change, condition, once, rate};
 use report::drawing::escaped;
 use verdict::{Analysis, words};
 
@@ -98,16 +98,10 @@ fn blocks(table: &Table, number: usize, row: &Row, baseline: &str) -> String {
     );
     let label = format!("blocks of {}", name(row));
     let mut out = report::drawing::boxed(&table, &label, "scroll");
-    let mut reasons: Vec<String> = Vec::new();
-    for block in all() {
-        if let Some(why) = &block.reason {
-            let text = format!("block {}: {why}", block.block);
-            if !reasons.contains(&text) {
-                reasons.push(text);
-            }
-        }
-    }
-    out.push_str(&report::drawing::list(reasons.into_iter()));
+    let why = |block: &Block| Some(format!("block {}: {}", block.block, block.reason.as_ref()?));
+    out.push_str(&report::drawing::list(
+        once(all().filter_map(why)).into_iter(),
+    ));
     if all().any(|block| block.is_unresolved) {
         out.push_str(
             "<p class=\"sub\">~: too few answers of the block alone stand behind it; the figure is that \

@@ -35,7 +35,6 @@ const SECTIONS: [&str; 12] = [
     "published",
 ];
 
-/// An experiment with its figures.
 pub(crate) struct ExperimentPage<'a> {
     pub group: &'a Group,
     pub table: Table,
@@ -519,7 +518,6 @@ impl<'a> ExperimentPage<'a> {
     }
 }
 
-/// A word of a shell.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {
@@ -542,6 +540,7 @@ fn plain(value: f64) -> String {
 mod tests {
     use super::*;
     use crate::{Recipes, Run, group};
+    use testing::Text as _;
 
     struct None;
 
@@ -583,10 +582,8 @@ mod tests {
             let there = of_blocks.iter().find(|file| file.name == name).unwrap();
             assert!(there.text.contains(&format!("id=\"{id}\"")), "{name}#{id}");
         }
-        assert!(
-            own.text
-                .contains("href=\"blocks-experiment-proxy-cost-1.html#b0-0\"")
-        );
+        own.text
+            .has("href=\"blocks-experiment-proxy-cost-1.html#b0-0\"");
         assert!(!own.text.contains("<section id=\"blocks\">"));
     }
 }

@@ -11,7 +11,6 @@ use crate::File;
 const STYLE: &str = include_str!("style/board.css");
 const SCRIPT: &str = include_str!("style/board.js");
 
-/// The most bytes of a page.
 pub(crate) const PAGE_BYTES_MAX: usize = 980_000;
 
 /// A page without its frame.
@@ -20,7 +19,6 @@ pub(crate) struct Content {
     pub main: String,
 }
 
-/// A page as a file.
 pub(crate) fn page(name: &str, content: &Content) -> File {
     File {
         name: format!("{name}.html"),
@@ -28,7 +26,6 @@ pub(crate) fn page(name: &str, content: &Content) -> File {
     }
 }
 
-/// The data of a page.
 pub(crate) fn document(name: &str, document: &Value) -> File {
     // Cannot fail: keys are strings.
     let text = serde_json::to_string_pretty(document).unwrap_or_default();
@@ -67,7 +64,6 @@ impl Slugs {
     }
 }
 
-/// A link.
 pub(crate) fn link(to: &str, text: &str) -> String {
     format!("<a href=\"{to}\">{}</a>", escaped(text))
 }

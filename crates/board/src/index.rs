@@ -11,7 +11,6 @@ use crate::title;
 
 const TITLE: &str = "What was measured";
 
-/// The experiments, the newest first.
 fn newest_first<'p, 'a>(pages: &'p [ExperimentPage<'a>]) -> Vec<&'p ExperimentPage<'a>> {
     let mut all: Vec<&ExperimentPage<'_>> = pages.iter().collect();
     all.sort_by_key(|page| std::cmp::Reverse(page.group.header().started_unix_s));

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use history::{History, Series, series_picture, series_sentences};
-use readings::text::condition;
+use readings::text::{condition, once};
 use report::drawing::{boxed, escaped, folded, list, section};
 use serde_json::{Value, json};
 use verdict::words;
@@ -75,13 +75,8 @@ impl Name {
 
 fn subjects(group: &Group) -> Vec<String> {
     let shown = group.shown();
-    let mut all = group.header().subjects.clone();
-    for row in &shown.analysis.table {
-        if !all.contains(&row.subject) {
-            all.push(row.subject.clone());
-        }
-    }
-    all
+    let rows = shown.analysis.table.iter().map(|row| &row.subject);
+    once(group.header().subjects.iter().chain(rows).cloned())
 }
 
 /// The server that is asked first, of a subject: its name and what is known of its recipe.
@@ -123,7 +118,6 @@ struct Seen<'a> {
     is_shown: bool,
 }
 
-/// A configuration, as it was rendered.
 struct Configuration {
     experiment: String,
     server: String,
@@ -338,7 +332,6 @@ fn fitting(parts: Vec<String>, bytes: usize) -> (String, usize) {
     (body, left_out)
 }
 
-/// Its places and figures in each experiment.
 fn places(name: &Name, own: &[&ExperimentPage<'_>]) -> String {
     const ROWS_MAX: usize = 1_500;
     let mut lines: Vec<Vec<String>> = Vec::new();

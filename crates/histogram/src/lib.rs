@@ -35,7 +35,6 @@ enum Counts {
 /// A text that is no HdrHistogram.
 #[derive(Debug, thiserror::Error)]
 pub enum HistogramError {
-    /// The text is not base64.
     #[error("the histogram is not base64: {0}")]
     Base64(#[from] base64::DecodeError),
     /// The bytes are not a V2 histogram.

@@ -9,11 +9,9 @@ pub struct Quantiles {
     pub count: u64,
     /// The smallest value.
     pub min: f64,
-    /// The arithmetic mean.
     pub mean: f64,
     /// The standard deviation.
     pub stdev: f64,
-    /// The median.
     pub p50: f64,
     /// The 75th percentile.
     pub p75: f64,

@@ -37,7 +37,6 @@ pub struct RunEntry {
     pub label: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
-    /// Whether the run was completed.
     pub complete: bool,
     pub baseline: String,
     /// The smallest difference that matters, as a fraction.
@@ -110,7 +109,6 @@ pub struct Figure {
     /// The commits that the subject's servers were built from, if they were built from a revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// The same of the baseline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline_commit: Option<String>,
     /// In the metric's unit.
@@ -266,7 +264,6 @@ impl RunEntry {
         self.version_with(words(named))
     }
 
-    /// The same for one of its figures.
     pub(crate) fn version_of(&self, figure: &Figure) -> Option<String> {
         self.version_with(figure.commit.clone())
     }

@@ -42,7 +42,6 @@ const OF_MACHINE: [&str; 9] = [
     "cpus",
 ];
 
-/// A short digest of facts.
 pub(crate) fn digest(facts: &Facts) -> String {
     let mut hash = Sha256::new();
     for (name, value) in facts {

@@ -47,7 +47,6 @@ fn io_error(path: &Path) -> impl Fn(io::Error) -> StoreError + '_ {
 #[derive(Debug, Default)]
 pub struct Updated {
     pub index: Index,
-    /// Runs that were added.
     pub added: usize,
     /// Runs whose journal had changed since they were indexed, or that an early version indexed.
     pub renewed: usize,

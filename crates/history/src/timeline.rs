@@ -12,9 +12,7 @@ use crate::facts::differences;
 /// Selects what of a history is shown. The analysis always uses all runs of an experiment.
 #[derive(Clone, Debug, Default)]
 pub struct Filters {
-    /// The experiment's name.
     pub experiment: Option<String>,
-    /// The metric's name.
     pub metric: Option<String>,
     pub subject: Option<String>,
     /// Only so many of the newest runs.
@@ -73,7 +71,6 @@ pub struct Series {
     pub runs: Vec<SeriesRun>,
     /// Where the line breaks, by time.
     pub breaks: Vec<Break>,
-    /// By time.
     pub changes: Vec<SeriesChange>,
     /// The levels between the changes of every line.
     pub levels: Vec<LevelLine>,
@@ -100,7 +97,6 @@ pub struct SeriesRun {
 pub struct Break {
     /// The first run after the break, as an index into `runs`.
     pub at: usize,
-    /// What differs.
     pub what: Vec<String>,
 }
 
@@ -116,7 +112,6 @@ pub struct SeriesChange {
     pub commits: Option<[String; 2]>,
     /// The change as the search found it; its `at` counts the line's runs.
     pub change: Change,
-    /// Whether the change is for the worse.
     pub worse: bool,
 }
 

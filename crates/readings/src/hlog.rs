@@ -40,11 +40,11 @@ mod tests {
             .map(|entry| entry.unwrap())
             .collect();
         let LogEntry::StartTime(start) = entries[0] else {
-            panic!("no start time first: {:?}", entries[0]);
+            panic!("no start time first: {entries:?}");
         };
         assert_eq!(start.as_secs_f64(), 1_000.5);
         let LogEntry::Interval(first) = &entries[1] else {
-            panic!("no interval: {:?}", entries[1]);
+            panic!("no interval: {entries:?}");
         };
         assert_eq!(first.duration().as_secs_f64(), 1.0);
         assert!((first.max() - 2.0).abs() < 0.01, "{}", first.max());

@@ -33,9 +33,7 @@ impl Template {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Piece {
-    /// Sent as it is.
     Text(#[serde(with = "base64_bytes")] Vec<u8>),
-    /// Filled in.
     Place {
         fill: Fill,
         /// Whether what is filled in is percent-encoded, as in a URL: all but the unreserved
@@ -69,9 +67,7 @@ pub enum Fill {
 /// Rows of data for requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Feed {
-    /// Its name in placeholders.
     pub name: String,
-    /// The names of its columns.
     pub columns: Vec<String>,
     /// Rows, each with a value per column.
     pub rows: Vec<Vec<String>>,
@@ -89,7 +85,6 @@ pub enum FeedOrder {
     /// By its number, round and round.
     #[default]
     InTurn,
-    /// One by the seed.
     Random,
     /// By its number; no request is sent once all rows are used.
     Once,
@@ -98,10 +93,8 @@ pub enum FeedOrder {
 /// A request as files say it, without its server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RequestSpec {
-    /// Its name in results.
     pub name: String,
     pub method: String,
-    /// Path and query.
     pub path: Template,
     /// Header fields, besides `Host` and `Content-Length`.
     pub fields: Vec<(String, Template)>,
@@ -157,7 +150,6 @@ pub enum CaptureFrom {
 /// All that is sent to a target.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RequestSet {
-    /// At least one.
     pub requests: Vec<RequestSpec>,
     pub feeds: Vec<Feed>,
     /// Names of what is kept of answers.
@@ -198,7 +190,6 @@ impl RequestSet {
 /// is only in the first round, the same user repeats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Users {
-    /// Whether users keep cookies.
     pub keeps_cookies: bool,
 }
 
@@ -265,7 +256,6 @@ mod tests {
     }
 }
 
-/// Bytes as Base64.
 mod base64_bytes {
     use base64::Engine;
     use base64::engine::general_purpose::STANDARD;

@@ -21,12 +21,10 @@ pub enum AuthorityFault {
          needs no zone"
     )]
     Zone,
-    /// It is an internationalised name that is not encoded.
     #[error(
         "a host name outside ASCII is not supported; write its encoded form, which begins with xn--"
     )]
     NotAscii,
-    /// It has a character that no authority has.
     #[error("the URL has no valid host")]
     Character,
 }

@@ -6,7 +6,6 @@ use readings::HostSpec;
 /// of a run is left.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunFacts {
-    /// The experiment's question.
     pub question: Option<String>,
     /// The machines that the run used, this one first.
     pub machines: Vec<MachineFacts>,
@@ -20,13 +19,9 @@ pub struct RunFacts {
 /// A machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MachineFacts {
-    /// Its name in the run.
     pub name: String,
-    /// The model of its CPU.
     pub cpu: Option<String>,
-    /// How many CPUs the run had there.
     pub cpus: Option<usize>,
-    /// Main memory in bytes.
     pub memory_bytes: Option<u64>,
     pub kernel: Option<String>,
     pub architecture: Option<String>,
@@ -58,14 +53,12 @@ pub struct TopologySubject {
     pub name: String,
     /// A server's name, or the address of what already runs.
     pub target: String,
-    /// Its URL as the experiment has it.
     pub url: String,
 }
 
 /// A picture of a profile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Profile {
-    /// The name of its file.
     pub name: String,
     /// The text of the SVG; if absent, the page links to the file.
     pub svg: Option<String>,

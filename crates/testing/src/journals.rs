@@ -9,9 +9,7 @@ use readings::{
 };
 
 pub fn journal() -> Journal {
-    let rows = trials().into_iter();
-    let rows = rows.map(|trial| JournalRow::Trial(Box::new(trial)));
-    Journal::new(header(), rows.collect())
+    Journal::of_trials(header(), trials())
 }
 
 pub fn header() -> RunHeader {
@@ -144,10 +142,10 @@ pub fn trials() -> Vec<Trial> {
         add("direct", true, both(wobble, 1.0));
         add("balance", false, both(0.69 * wobble, 1.09 * wobble));
         let lighttpd = if block == 6 {
-            Outcome::Failed {
-                reason: "did not become ready within 10 s".into(),
-                cause: readings::FailureCause::Subject,
-            }
+            Outcome::failed(
+                "did not become ready within 10 s",
+                readings::FailureCause::Subject,
+            )
         } else {
             Outcome::Done(Box::new(Reading {
                 throughput: Some(bad_gateway()),

@@ -7,9 +7,11 @@ pub mod made_up;
 pub mod odd;
 pub mod printed;
 mod tcp;
+mod text;
 pub mod tls;
 
 pub use tcp::{serve, serve_on};
+pub use text::Text;
 
 /// Says that a test cannot run here, as `CONTRIBUTING.md` describes it.
 pub fn skip(reason: &str) {

@@ -77,10 +77,10 @@ impl MadeUp {
     fn outcome(&self, number: u32, subject: u32, random: &mut Random) -> Outcome {
         let mut reading = reading(number, subject, random);
         match (self.lost_every, number.checked_rem(self.lost_every)) {
-            (_, Some(3)) => Outcome::Failed {
-                reason: "<b>did not</b> become ready within 10 s".into(),
-                cause: FailureCause::Subject,
-            },
+            (_, Some(3)) => Outcome::failed(
+                "<b>did not</b> become ready within 10 s",
+                FailureCause::Subject,
+            ),
             (every, Some(rest)) if rest == 5 % every => {
                 if let Some(load) = &mut reading.throughput {
                     load.errors.status = load.requests;

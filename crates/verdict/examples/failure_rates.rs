@@ -4,6 +4,7 @@
 //! Each line is a scenario carried out 2,000 times (or as often as the first argument says) from
 //! fixed seeds. Each side has 20,000 requests in a block.
 
+use readings::RunHeader;
 use verdict::{FailureScenario, Looks, Rules, simulate_failures};
 
 fn main() {
@@ -21,21 +22,18 @@ fn main() {
             for baseline in [0.0, 0.3, 1.0, 3.0, 10.0, 30.0] {
                 // Equal shares, where every difference matters; and shares that differ by what
                 // matters.
-                show(
-                    (baseline, baseline),
-                    overdispersion,
-                    blocks,
-                    1e-9,
-                    experiments,
-                );
-                let subject = baseline + 20.0;
-                show(
-                    (subject, baseline),
-                    overdispersion,
-                    blocks,
-                    0.001,
-                    experiments,
-                );
+                let show = |subject: f64, matters_failures: f64| {
+                    let expected = (subject, baseline);
+                    show(
+                        expected,
+                        overdispersion,
+                        blocks,
+                        matters_failures,
+                        experiments,
+                    );
+                };
+                show(baseline, 1e-9);
+                show(baseline + 20.0, 0.001);
             }
         }
     }
@@ -50,11 +48,9 @@ fn show(
 ) {
     let rules = Rules {
         baseline: "direct".into(),
-        matters: 0.03,
         matters_failures,
-        matters_ms: None,
-        confidence: 0.95,
         looks: Looks::of(10),
+        ..Rules::of(&RunHeader::default())
     };
     let scenario = FailureScenario {
         blocks,

@@ -6,7 +6,7 @@ use readings::{
     Trial,
 };
 
-use crate::{Analysis, Rules, analyse_with};
+use crate::{Analysis, Comparison, Metric, Rules, analyse_with};
 
 pub fn analyse(header: &RunHeader, trials: &[Trial]) -> Analysis {
     analyse_with(&Rules::of(header), header, trials)
@@ -90,24 +90,46 @@ pub fn throughput_blocks(rates: &[(f64, f64)]) -> Vec<Trial> {
     let mut trials = Vec::new();
     for (block, (direct, balance)) in (1..).zip(rates) {
         let again = direct * if block % 2 == 0 { 1.004 } else { 0.996 };
-        trials.push(trial(
-            block,
-            "direct",
-            false,
-            done(Some(closed(*direct)), None),
-        ));
-        trials.push(trial(
-            block,
-            "direct",
-            true,
-            done(Some(closed(again)), None),
-        ));
-        trials.push(trial(
-            block,
-            "balance",
-            false,
-            done(Some(closed(*balance)), None),
-        ));
+        trials.push(in_closed(block, "direct", closed(*direct)));
+        let copy = done(Some(closed(again)), None);
+        trials.push(trial(block, "direct", true, copy));
+        trials.push(in_closed(block, "balance", closed(*balance)));
     }
     trials
+}
+
+/// What a trial measured.
+#[track_caller]
+pub fn reading(trial: &mut Trial) -> &mut Reading {
+    measured(&mut trial.outcome)
+}
+
+#[track_caller]
+pub fn measured(outcome: &mut Outcome) -> &mut Reading {
+    match outcome {
+        Outcome::Done(reading) => reading,
+        Outcome::Failed { reason, .. } => panic!("{reason}"),
+    }
+}
+
+#[track_caller]
+pub fn throughput(trial: &mut Trial) -> &mut LoadReading {
+    reading(trial).throughput.as_mut().unwrap()
+}
+
+/// A trial of a closed loop.
+pub fn in_closed(block: u32, subject: &str, load: LoadReading) -> Trial {
+    trial(block, subject, false, done(Some(load), None))
+}
+
+/// A trial of an open loop.
+pub fn in_open(block: u32, subject: &str, load: LoadReading) -> Trial {
+    trial(block, subject, false, done(None, Some(load)))
+}
+
+/// The first comparison on a metric.
+#[track_caller]
+pub fn compared(analysis: &Analysis, metric: Metric) -> &Comparison {
+    let mut all = analysis.comparisons.iter();
+    all.find(|one| one.metric == metric).unwrap()
 }

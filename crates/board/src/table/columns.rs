@@ -1,10 +1,9 @@
 //! The columns: metrics, rates within bounds of latency, growths, and what else a row has.
 
-use readings::text::rate;
+use readings::text::{once, rate};
 use serde::Serialize;
 use verdict::{Analysis, Growth, Metric, SubjectRow, Unit, words};
 
-/// A column.
 #[derive(Serialize)]
 pub(crate) struct Column {
     /// In documents; ends in its unit or tells it.
@@ -18,7 +17,6 @@ pub(crate) struct Column {
     pub what: What,
 }
 
-/// What a column shows.
 pub(crate) enum What {
     Metric(Metric),
     /// The highest rate at which a quantile of the latency stays within a bound.
@@ -153,12 +151,8 @@ fn head(analysis: &Analysis, metric: Metric) -> String {
 
 fn bounds(analysis: &Analysis) -> Vec<Column> {
     let subjects = analysis.curves.iter().flat_map(|curves| &curves.subjects);
-    let mut found: Vec<(f64, f64)> = Vec::new();
-    for bound in subjects.flat_map(|subject| &subject.bounds) {
-        if !found.contains(&(bound.quantile, bound.bound_us)) {
-            found.push((bound.quantile, bound.bound_us));
-        }
-    }
+    let bounds = subjects.flat_map(|subject| &subject.bounds);
+    let mut found = once(bounds.map(|bound| (bound.quantile, bound.bound_us)));
     found.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
     let column = |(quantile, bound_us): (f64, f64)| {
         let (percentile, within) = (quantile * 100.0, words::tidy(bound_us));

@@ -4,6 +4,7 @@
 mod cells;
 mod columns;
 
+use readings::text::once;
 use readings::{Condition, Journal};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -37,11 +38,9 @@ pub(crate) struct Row {
     pub is_baseline: bool,
     /// The places that the evidence leaves it by the metric that the answer is about, from 1.
     pub places: Option<(usize, usize)>,
-    /// By column.
     pub figures: BTreeMap<String, Cell>,
 }
 
-/// A figure.
 #[derive(Default, Serialize)]
 pub(crate) struct Cell {
     /// In the unit that the column's name ends in.
@@ -56,7 +55,6 @@ pub(crate) struct Cell {
     pub places: Option<(usize, usize)>,
     /// The figure as it is read.
     pub text: String,
-    /// Its interval as it is read.
     pub interval: Option<String>,
     /// Why there is no figure.
     pub reason: Option<String>,
@@ -180,17 +178,8 @@ fn subjects(
         false => header.subjects.iter(),
     };
     let ranked = primary.into_iter().flat_map(|one| &one.rows);
-    let mut all: Vec<String> = Vec::new();
-    for name in ranked
-        .map(|row| &row.subject)
-        .chain(declared)
-        .chain(measured)
-    {
-        if !all.contains(name) {
-            all.push(name.clone());
-        }
-    }
-    all
+    let ranked = ranked.map(|row| &row.subject);
+    once(ranked.chain(declared).chain(measured).cloned())
 }
 
 fn rows<'a>(

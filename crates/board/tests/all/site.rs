@@ -1,6 +1,7 @@
 //! The files of a site.
 
 use std::collections::{BTreeMap, BTreeSet};
+use testing::Text as _;
 
 use board::File;
 use serde_json::Value;
@@ -84,11 +85,8 @@ fn every_link_leads_somewhere_and_nothing_is_fetched() {
         for outside in ["http:", "https:", "<script src", "@import", "url(", "/tmp/"] {
             assert!(!file.text.contains(outside), "{}: {outside}", file.name);
         }
-        assert!(
-            !page.contains("NaN") && !page.contains(">inf"),
-            "{}",
-            file.name
-        );
+        page.lacks("NaN");
+        page.lacks(">inf");
         assert!(!page.contains("<i>markup"), "{}", file.name);
     }
     assert!(followed > 100, "{followed}");
@@ -177,13 +175,10 @@ fn places_and_intervals_are_those_of_the_analysis() {
     let reason = lost["figures"]["requests_per_s"]["reason"]
         .as_str()
         .unwrap();
-    assert!(reason.contains("6 of 6 blocks cannot be used"), "{reason}");
+    reason.has("6 of 6 blocks cannot be used");
     let page = text(&files, "experiment-proxy-cost.html");
     let absences = between(page, "<section id=\"absences\">", "</section>")[0];
-    assert!(
-        absences.contains("lighttpd, connections=96 (throughput"),
-        "{absences}"
-    );
+    absences.has("lighttpd, connections=96 (throughput");
 }
 
 #[test]
@@ -205,10 +200,7 @@ fn rates_within_bounds_of_latency_have_columns() {
     let value = |row: &Value| row["figures"]["per_s_with_p99_within_1000_us"]["value"].as_f64();
     assert!(rows.iter().any(|row| value(row).is_some()), "{rows:?}");
     let page = text(&files, &name.replace("json", "html"));
-    assert!(
-        page.contains("p99 by rate, block 1 of the curve: 1,000/s "),
-        "{page}"
-    );
+    page.has("p99 by rate, block 1 of the curve: 1,000/s ");
 }
 
 #[test]
@@ -221,20 +213,16 @@ fn the_newest_run_is_shown_and_older_ones_are_its_history() {
     let page = text(&files, "experiment-proxies.html");
     let runs = between(page, "<section id=\"runs\">", "</section>")[0];
     assert_eq!(runs.matches("<tr>").count(), 11);
-    assert!(runs.contains("proxies-20260310-101500 (shown)"), "{runs}");
-    assert!(
-        runs.contains("the ratio is ") && runs.contains("worse; confirmed"),
-        "{runs}"
-    );
+    runs.has("proxies-20260310-101500 (shown)");
+    runs.has("the ratio is ");
+    runs.has("worse; confirmed");
     let page = text(&files, "server-proxy.html");
-    assert!(page.contains("versions measured, the newest first: 2.0, 1.9"));
+    page.has("versions measured, the newest first: 2.0, 1.9");
     let over_time = between(page, "<section id=\"history\">", "</section>")[0];
-    assert!(
-        over_time.contains("<svg ") && over_time.contains("; confirmed"),
-        "{over_time}"
-    );
+    over_time.has("<svg ");
+    over_time.has("; confirmed");
     // Its configuration and its recipe.
-    assert!(page.contains("proxy_3 in The &lt;proxies&gt; of today"));
+    page.has("proxy_3 in The &lt;proxies&gt; of today");
     assert!(page.contains("# &lt;xxx") && page.contains("A &lt;server&gt;."));
     // What runs whatever it is told has nothing in common with others.
     let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();

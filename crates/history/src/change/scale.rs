@@ -32,7 +32,6 @@ const HALVINGS: usize = 30;
 pub struct Point {
     /// Log ratio of subject over baseline.
     pub value: f64,
-    /// Its standard error.
     pub standard_error: f64,
     /// The degrees of freedom of the standard error.
     pub degrees: f64,

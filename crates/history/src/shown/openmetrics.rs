@@ -6,7 +6,6 @@ use report::openmetrics_labels;
 
 use crate::timeline::{History, Series, SeriesRun};
 
-/// A value that each run of a series has.
 type Value = fn(&Series, usize) -> Option<f64>;
 
 fn run(series: &Series, at: usize) -> &SeriesRun {

@@ -10,7 +10,6 @@ use crate::timeline::{History, Series, SeriesChange, SeriesRun};
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// A run that takes no part in the search.
 const UNUSED: char = '·';
-/// A break of the line.
 const BREAK: char = '¦';
 
 /// A history as text, at most `width` columns wide if possible.

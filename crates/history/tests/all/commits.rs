@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use testing::Text as _;
 
 use history::store::{load, update};
 use history::{Filters, RunEntry, csv, history, html, json, pair, pair_terminal, terminal};
@@ -26,9 +27,9 @@ fn of_commits() -> Vec<RunEntry> {
 fn a_change_is_found_between_commits_and_names_both() {
     let all = history(&of_commits(), &Filters::default());
     let series = &all.series[0];
-    assert!(series.breaks.is_empty(), "{:?}", series.breaks);
+    assert!(series.breaks.is_empty(), "{series:?}");
     let [change] = &series.changes[..] else {
-        panic!("{:?}", series.changes);
+        panic!("{series:?}");
     };
     assert!(change.change.confirmed && change.worse && change.at == 30);
     let both = "between 00000000001d and 00000000001e";
@@ -61,7 +62,7 @@ fn a_label_stands_beside_the_commits_and_one_commit_is_said_once() {
         entry.figures[0].commit = Some("c0ffee".into());
     }
     let text = terminal(&history(&entries, &Filters::default()), 100);
-    assert!(text.contains("night, c0ffee on both sides"), "{text}");
+    text.has("night, c0ffee on both sides");
 }
 
 #[test]
@@ -143,12 +144,9 @@ fn the_commit_and_the_name_of_a_revision_do_not_identify_a_line_but_options_do()
     let versions: Vec<&str> = versions.flatten().collect();
     assert_eq!(versions, ["c1", "c2", "c3", "c3"]);
     let page = html(&all, &[], |_| None);
-    assert!(page.contains("<td>c2</td>"), "{page}");
+    page.has("<td>c2</td>");
     // Two runs beside each other name the server.
     let [a, b] = ["a", "b"].map(|name| load(&folder(name)).unwrap());
     let text = pair_terminal(&pair(("a", &a), ("b", &b)));
-    assert!(
-        text.contains("versions: s-proxy . (c1) -> . (c2)"),
-        "{text}"
-    );
+    text.has("versions: s-proxy . (c1) -> . (c2)");
 }

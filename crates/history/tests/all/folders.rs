@@ -150,7 +150,7 @@ fn damage_is_told_and_the_rest_is_used() {
     let again = update(&place.0, false).unwrap();
     assert_eq!((again.index.runs().len(), again.added), (1, 0));
     let rebuilt = update(&place.0, true).unwrap();
-    assert_eq!(rebuilt.problems.len(), 1, "{:?}", rebuilt.problems);
+    assert_eq!(rebuilt.problems.len(), 1, "{rebuilt:?}");
 }
 
 /// Makes a named pipe, which would be waited for.
@@ -171,7 +171,7 @@ fn what_is_no_regular_file_is_not_waited_for() {
     assert!(why.contains("expected a regular file"), "{why}");
     // A rebuilt index takes its place.
     let rebuilt = update(&place.0, true).unwrap();
-    assert!(rebuilt.problems.is_empty(), "{:?}", rebuilt.problems);
+    assert!(rebuilt.problems.is_empty(), "{rebuilt:?}");
     assert_eq!(rebuilt.index.runs().len(), 1);
     assert_eq!(update(&place.0, false).unwrap().added, 0);
     fs::remove_file(run.join("journal.jsonl")).unwrap();
@@ -197,7 +197,7 @@ fn an_index_is_written_into_its_folder_only() {
     let beside = index.with_extension(format!("jsonl.{}", std::process::id()));
     symlink(&other, &beside).unwrap();
     let rebuilt = update(&place.0, true).unwrap();
-    assert!(rebuilt.problems.is_empty(), "{:?}", rebuilt.problems);
+    assert!(rebuilt.problems.is_empty(), "{rebuilt:?}");
     assert!(!index.is_symlink() && !beside.is_symlink());
     assert_eq!(fs::read_to_string(&other).unwrap(), "");
 }

@@ -2,6 +2,7 @@
 
 use history::{Index, RunEntry, line};
 use proptest::prelude::*;
+use testing::Text as _;
 
 use crate::made::entry;
 
@@ -87,10 +88,7 @@ fn lines_of_others_and_of_other_versions_are_told_with_their_numbers() {
     let read = Index::parse(text.as_bytes());
     assert_eq!(read.runs().len(), 1);
     let problems: Vec<String> = read.problems.iter().map(ToString::to_string).collect();
-    assert!(
-        problems[0].starts_with("line 1: expected a line of weigh's index"),
-        "{problems:?}"
-    );
+    problems[0].begins("line 1: expected a line of weigh's index");
     assert_eq!(problems[1], "line 4: another version of weigh wrote it");
     assert_eq!(problems[2], "line 5: it is cut off");
 }

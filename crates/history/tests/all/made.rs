@@ -137,7 +137,6 @@ pub fn rows(header: RunHeader, shares: &[f64], machine_per_s: f64) -> Vec<Journa
     rows
 }
 
-/// Writes a run's folder.
 pub fn write_run(folder: &Path, rows: &[JournalRow], kernel: &str, connections: u32) {
     fs::create_dir_all(folder).unwrap();
     let text: Vec<u8> = rows.iter().flat_map(|row| row.to_line().unwrap()).collect();

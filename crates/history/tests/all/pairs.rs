@@ -1,6 +1,7 @@
 //! Two runs beside each other.
 
 use std::path::Path;
+use testing::Text as _;
 
 use history::store::load;
 use history::{Pair, pair, pair_html, pair_json, pair_terminal};
@@ -33,11 +34,9 @@ fn the_ratio_of_two_runs_has_the_errors_of_both() {
     // Between the quantiles of the normal and of Student's distribution with 4 degrees.
     assert!(half > 1.96 * both && half < 2.78 * both, "{half} {both}");
     let text = pair_terminal(&pair);
-    assert!(text.contains("nothing that is recorded"), "{text}");
-    assert!(
-        text.contains("they differ") && text.contains("proxy: 5,0"),
-        "{text}"
-    );
+    text.has("nothing that is recorded");
+    text.has("they differ");
+    text.has("proxy: 5,0");
 }
 
 #[test]
@@ -48,12 +47,9 @@ fn absolute_figures_are_given_for_one_machine_only() {
     let pair = two(&place);
     assert!(!pair.same_machine && pair.refused.is_none());
     let text = pair_terminal(&pair);
-    assert!(text.contains("machine: kernel 6.1 -> 6.18"), "{text}");
-    assert!(
-        text.contains("proxy: not comparable: the machines differ"),
-        "{text}"
-    );
-    assert!(text.contains("no difference shown"), "{text}");
+    text.has("machine: kernel 6.1 -> 6.18");
+    text.has("proxy: not comparable: the machines differ");
+    text.has("no difference shown");
     let document = pair_json(&pair);
     assert_eq!(
         document["rows"][0]["first"]["subject_value"],
@@ -62,10 +58,7 @@ fn absolute_figures_are_given_for_one_machine_only() {
     assert_eq!(document["absolute_comparable"], false);
     assert_eq!(document["differs"]["machine"][0]["name"], "kernel");
     let page = pair_html(&pair);
-    assert!(
-        page.contains("<td>kernel</td><td>6.1</td><td>6.18</td>"),
-        "{page}"
-    );
+    page.has("<td>kernel</td><td>6.1</td><td>6.18</td>");
 }
 
 #[test]
@@ -78,10 +71,7 @@ fn runs_that_asked_for_different_things_are_refused_with_the_reason() {
     assert_eq!(why, "their experiments differ: load.connections 64 -> 128");
     assert!(pair.rows.iter().all(|row| row.second_over_first.is_none()));
     let text = pair_terminal(&pair);
-    assert!(
-        text.ends_with(&format!("A and B cannot be compared: {why}.\n")),
-        "{text}"
-    );
+    text.ends(&format!("A and B cannot be compared: {why}.\n"));
     assert!(pair_html(&pair).contains("not comparable"));
     assert_eq!(pair_json(&pair)["refused"], why);
 }

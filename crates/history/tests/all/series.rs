@@ -2,6 +2,7 @@
 
 use history::change::LEVEL;
 use history::{Filters, RunEntry, csv, history, json, openmetrics, terminal};
+use testing::Text as _;
 
 use crate::made::{entry, figure};
 use crate::simulate::{Random, run};
@@ -73,8 +74,8 @@ fn a_line_breaks_where_the_machine_is_replaced_and_no_change_is_said_across() {
     assert_eq!((breaks.len(), breaks[0].at), (1, 30));
     assert_eq!(breaks[0].what, ["the machine: kernel 6.1 -> 6.18"]);
     let text = terminal(&history, 100);
-    assert!(text.contains("¦ the line breaks before run 31: the machine: kernel 6.1 -> 6.18"));
-    assert!(text.contains("no change found"), "{text}");
+    text.has("¦ the line breaks before run 31: the machine: kernel 6.1 -> 6.18");
+    text.has("no change found");
     // Two levels, one on each side.
     assert_eq!(history.series[0].levels.len(), 2);
 }
@@ -208,11 +209,8 @@ fn runs_that_cannot_be_used_are_shown_and_counted() {
     assert!(confirmed(&entries).is_empty());
     let history = history(&entries, &Filters::default());
     let text = terminal(&history, 100);
-    assert!(
-        text.contains("3 runs take no part in the search: invalid"),
-        "{text}"
-    );
-    assert!(text.contains("···"), "{text}");
+    text.has("3 runs take no part in the search: invalid");
+    text.has("···");
 }
 
 #[test]
@@ -223,12 +221,9 @@ fn every_form_has_the_change() {
     let c = &history.series[0].changes[0];
     assert_eq!((c.at, c.worse), (40, true));
     let text = terminal(&history, 100);
-    assert!(
-        text.contains("cost: 60 runs, 2023-11-14 to 2024-01-12"),
-        "{text}"
-    );
-    assert!(text.contains("run 41"), "{text}");
-    assert!(text.contains("worse, confirmed"), "{text}");
+    text.has("cost: 60 runs, 2023-11-14 to 2024-01-12");
+    text.has("run 41");
+    text.has("worse, confirmed");
     let document = json(&history, &["p".into()]);
     let change = &document["series"][0]["changes"][0];
     assert_eq!(change["since_run"], 41);
@@ -238,17 +233,10 @@ fn every_form_has_the_change() {
     assert_eq!(document["problems"][0], "p");
     let table = csv(&history);
     assert_eq!(table.lines().count(), 61);
-    assert!(
-        table
-            .lines()
-            .nth(41)
-            .unwrap()
-            .contains("\"'=v2,\"\"<b>\"\"\""),
-        "{table}"
-    );
+    table.lines().nth(41).unwrap().has("\"'=v2,\"\"<b>\"\"\"");
     assert!(table.lines().nth(41).unwrap().contains(",confirmed,"));
     let metrics = openmetrics(&history);
-    assert!(metrics.ends_with("# EOF\n"));
+    metrics.ends("# EOF\n");
     assert_eq!(metrics.matches("\nweighstation_ratio{").count(), 60);
     let labels =
         "{baseline=\"direct\",experiment=\"cost\",metric=\"requests_per_s\",subject=\"proxy\"}";
@@ -256,10 +244,8 @@ fn every_form_has_the_change() {
     let line = format!("weighstation_change_confirmed{labels} 1 {time}\n");
     assert!(metrics.contains(&line), "{line}");
     let page = history::html(&history, &[], |run| Some(format!("{run}/report.html")));
-    assert!(page.contains("<a href=\"run-059/report.html\">"));
-    assert!(
-        page.contains("worse, confirmed") && !page.contains("<b>\""),
-        "{page}"
-    );
+    page.has("<a href=\"run-059/report.html\">");
+    page.has("worse, confirmed");
+    page.lacks("<b>\"");
     assert!(!page.contains("http://") && !page.contains("https://"));
 }

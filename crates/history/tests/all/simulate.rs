@@ -25,9 +25,7 @@ impl Random {
     }
 }
 
-/// Blocks of each simulated run.
 const BLOCKS: usize = 5;
-/// Runs of a series.
 pub const RUNS: usize = 60;
 /// Runs before a step.
 pub const BEFORE: usize = 30;

@@ -15,11 +15,9 @@ const STEPS: f64 = 10.0;
 /// What an outside load generator reported of a trial, and what it cost.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DriverReading {
-    /// The driver's name.
     pub driver: String,
     /// Its parameters that were not at their defaults, as `name=value`.
     pub settings: Vec<String>,
-    /// Its version, as it tells it.
     pub version: Option<String>,
     /// The steps in which it prints latencies, in microseconds.
     pub latency_step_us: Option<f64>,
@@ -32,7 +30,6 @@ pub struct DriverReading {
 pub struct DriverRun {
     /// How requests were timed.
     pub pacing: Pacing,
-    /// The command line.
     pub command: Vec<String>,
     /// Complete answers, by its own count.
     pub requests: u64,

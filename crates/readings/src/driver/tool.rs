@@ -137,7 +137,6 @@ impl FromStr for Tool {
 /// A latency as a tool sums it up, in microseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolLatency {
-    /// The arithmetic mean.
     pub mean_us: Option<f64>,
     /// The step in which the tool prints the mean, where that is known.
     pub mean_step_us: Option<f64>,
@@ -179,7 +178,6 @@ pub struct ToolReading {
     pub tls: Option<ToolTls>,
     /// What was asked for, where the tool measures several things (`GET` of redis-benchmark).
     pub operation: Option<String>,
-    /// Threads of the tool.
     pub threads: Option<u64>,
     /// Connections held at one time.
     pub connections: Option<u64>,
@@ -199,7 +197,6 @@ pub struct ToolReading {
     pub requests_per_s: Option<f64>,
     /// Bytes read, heads included where the tool counts them.
     pub bytes_read: Option<u64>,
-    /// Bytes read per second.
     pub bytes_per_s: Option<f64>,
     /// Time of a request.
     pub latency: ToolLatency,

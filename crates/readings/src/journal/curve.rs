@@ -19,7 +19,6 @@ pub struct CurvePoint {
     pub duration_s: f64,
     /// Load before the windows, which is not measured, all together.
     pub ramp_up_s: f64,
-    /// How many windows.
     pub slices: u32,
     /// Connections that carried the load.
     #[serde(default)]
@@ -28,7 +27,6 @@ pub struct CurvePoint {
     pub due: u64,
     /// Good answers to those, whenever they came.
     pub answered: u64,
-    /// Failures of those.
     pub failed: u64,
     /// What was offered and answered in the windows, and the backlog at their quarters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -77,7 +75,6 @@ impl CurvePoint {
 /// The rates of the curves under one condition, chosen from the first block and kept for all.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CurveChoice {
-    /// The condition it holds for.
     pub condition: Condition,
     /// The rates at which all subjects are compared, ascending.
     pub rates_per_s: Vec<f64>,

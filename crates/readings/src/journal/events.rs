@@ -11,7 +11,6 @@ pub struct EventsReading {
     /// Requests of the whole load, also of what was cut off at its start and of those that were
     /// answered after the window's end.
     pub requests: u64,
-    /// Those of them that failed.
     pub failed: u64,
     /// Time from the first event until the rate is full again: from then on to the window's end
     /// 95% of the requests of every second had a good answer within 0.3 s. 0 where it was full all
@@ -113,7 +112,6 @@ impl EventReading {
     }
 }
 
-/// The word for a reload.
 const RELOAD: &str = "reload";
 /// The word for a rolling restart.
 const ROLLING: &str = "rolling";

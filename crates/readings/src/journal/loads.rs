@@ -122,7 +122,7 @@ impl Journal {
             match row {
                 JournalRow::Trial(trial) => {
                     let trials = trial.by_load(&self.header).into_iter();
-                    rows.extend(trials.map(|trial| JournalRow::Trial(Box::new(trial))));
+                    rows.extend(trials.map(JournalRow::from));
                 }
                 JournalRow::Rate(choice) if !choice.condition.contains_key(LOAD_KEY) => {
                     let mut choice = choice.clone();

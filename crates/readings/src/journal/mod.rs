@@ -43,6 +43,12 @@ impl Journal {
         }
     }
 
+    /// A journal of these trials.
+    pub fn of_trials(header: RunHeader, trials: impl IntoIterator<Item = Trial>) -> Self {
+        let rows = trials.into_iter().map(JournalRow::from);
+        Self::new(header, rows.collect())
+    }
+
     /// The trials, in the order in which they were written.
     pub fn trials(&self) -> impl Iterator<Item = &Trial> + Clone {
         self.rows.iter().filter_map(|row| match row {

@@ -36,11 +36,7 @@ pub enum JournalRow {
     /// The CPUs of load and servers from here on.
     Placement(Placement),
     /// Something the reader of the result should know.
-    Warning {
-        /// The sentence.
-        text: String,
-    },
-    /// The run ended.
+    Warning { text: String },
     End {
         /// Whether the plan was carried out, or everything was settled before; `false` when the
         /// run was stopped.
@@ -52,19 +48,15 @@ pub enum JournalRow {
 pub struct RunHeader {
     /// Version of the program that wrote the journal.
     pub weigh_version: String,
-    /// The experiment's name.
     pub experiment: String,
-    /// The experiment's title.
     pub title: String,
     /// The seed of every random choice.
     pub seed: u64,
-    /// The baseline subject.
     pub baseline: String,
     /// All subjects, baseline included, as declared.
     pub subjects: Vec<String>,
     /// All conditions, as declared.
     pub conditions: Vec<Condition>,
-    /// Blocks planned.
     pub blocks: u32,
     /// The smallest difference that matters, as a fraction: 0.03 is 3%.
     pub matters: f64,
@@ -143,12 +135,9 @@ impl Default for RunHeader {
 /// A figure that someone published.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Published {
-    /// What was measured.
     pub what: String,
-    /// The figure.
     pub value: f64,
     pub unit: String,
-    /// Where it stands.
     pub source: String,
 }
 
@@ -156,14 +145,12 @@ pub struct Published {
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Placement {
     pub client_cpus: Vec<u32>,
-    /// By server.
     pub server_cpus: BTreeMap<String, Vec<u32>>,
 }
 
 /// The open-loop rate under one condition.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RateChoice {
-    /// The condition it holds for.
     pub condition: Condition,
     /// Requests, or users, per second, over all connections.
     pub rate_per_s: f64,
@@ -178,13 +165,11 @@ pub struct RateChoice {
 /// faster.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WarmUpChoice {
-    /// The condition it holds for.
     pub condition: Condition,
     /// Load before measuring, per subject and block.
     pub warmup_s: f64,
     /// The same, as declared.
     pub declared_s: f64,
-    /// A subject that was not warm after that.
     pub subject: String,
     /// Its rate late in a check after the declared warm-up, over that early in the check.
     pub faster: f64,
@@ -200,14 +185,12 @@ pub struct Trial {
     /// Number of the block, from 1.
     pub block: u32,
     pub condition: Condition,
-    /// The subject's name.
     pub subject: String,
     /// Whether this is the baseline's second copy, measured for the noise floor.
     pub baseline_copy: bool,
     /// Which attempt at the block's trials under this condition it belongs to, from 1. Figures are
     /// paired within an attempt only.
     pub attempt: u32,
-    /// Its outcome.
     pub outcome: Outcome,
 }
 
@@ -221,6 +204,12 @@ impl Trial {
     }
 }
 
+impl From<Trial> for JournalRow {
+    fn from(trial: Trial) -> Self {
+        JournalRow::Trial(Box::new(trial))
+    }
+}
+
 fn is_false(value: &bool) -> bool {
     !value
 }
@@ -229,16 +218,21 @@ fn is_false(value: &bool) -> bool {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It was measured.
     Done(Box<Reading>),
     /// It could not be measured.
     Failed {
         /// Why, with the server's last output, if there is any.
         reason: String,
-        /// Who caused it.
         #[serde(default, skip_serializing_if = "FailureCause::is_subject")]
         cause: FailureCause,
     },
+}
+
+impl Outcome {
+    pub fn failed(reason: impl Into<String>, cause: FailureCause) -> Self {
+        let reason = reason.into();
+        Self::Failed { reason, cause }
+    }
 }
 
 /// Who caused a trial to fail.

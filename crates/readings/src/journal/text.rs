@@ -25,7 +25,6 @@ const NAMED_MAX: usize = 10;
 /// Why a text is not a journal.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JournalTextError {
-    /// A line is not a journal row.
     #[error("line {line}: expected a journal row: {why}")]
     Row {
         /// The line's number, from 1.

@@ -41,7 +41,6 @@ pub struct ClientReading {
     /// Whether a thread wanted so much CPU time, had or waited for, that its figures are not the
     /// servers' alone.
     pub saturated: bool,
-    /// Each thread's share.
     pub threads: Vec<ThreadReading>,
     /// The event loop that ran: `io_uring` or `epoll`.
     pub io: String,

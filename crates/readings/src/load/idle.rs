@@ -10,7 +10,6 @@ use crate::sums::add_count;
 pub enum IdleEnd {
     /// In an orderly way: FIN, with TLS `close_notify`.
     Closed,
-    /// By a reset.
     Reset,
     /// Otherwise, such as by an end without `close_notify`.
     Failed,
@@ -21,26 +20,21 @@ pub enum IdleEnd {
 pub struct IdleClosed {
     pub how: IdleEnd,
     pub count: u64,
-    /// How long the first of them had been idle, s.
     pub first_after_s: f64,
-    /// How long the last of them had been idle, s.
     pub last_after_s: f64,
 }
 
 /// Idle connections to one target.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct IdleReading {
-    /// Those asked for.
     pub connections: u64,
     /// Whether nothing was sent on them; otherwise each had one request.
     pub is_silent: bool,
-    /// Those that were opened.
     pub opened: u64,
     /// Attempts to open one that failed; others took their place.
     pub failed: u64,
     /// Time that opening took, s.
     pub opening_s: f64,
-    /// Those that were open at the end.
     pub open_at_end: u64,
     /// Those that the server ended; empty where it ended none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -95,7 +89,6 @@ pub struct ServerState {
     /// its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group_bytes: Option<u64>,
-    /// Open files.
     pub files: u64,
     /// CPU time so far, s.
     pub cpu_s: f64,
@@ -105,7 +98,6 @@ pub struct ServerState {
 /// A server with a number of idle connections.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IdleStage {
-    /// Idle connections that were open.
     pub connections: u64,
     /// Whether the connections had been held and closed before.
     pub is_after: bool,
@@ -120,7 +112,6 @@ pub struct IdleStage {
 pub struct IdleHeld {
     #[serde(flatten)]
     pub reading: IdleReading,
-    /// How long all were held, s.
     pub held_s: f64,
     /// The server, such as `nginx:8080`, where it is one of this machine.
     pub server: Option<String>,

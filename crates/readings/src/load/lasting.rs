@@ -84,7 +84,6 @@ pub enum LagBase {
 /// here stands what a request with one answer does not have.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LastingReading {
-    /// What was said.
     pub traffic: TrafficKind,
     /// Exchanges that opened in the whole load: streams, WebSockets, calls.
     pub opened: u64,
@@ -111,7 +110,6 @@ pub struct LastingReading {
     pub lag_base: Option<LagBase>,
     /// Gaps above the bound: ten paces, or what the user named.
     pub stalls: u64,
-    /// The longest gap, s.
     pub stall_longest_s: f64,
     /// Numbers that never came; of topics, messages that did not reach a member that was to receive them.
     pub lost: u64,
@@ -157,11 +155,8 @@ pub struct ExchangeEnd {
 pub struct ConnectionsRow {
     /// From the start of the measured window, s.
     pub start_s: f64,
-    /// Open at its end.
     pub open: u64,
-    /// Cut in it.
     pub cut: u64,
-    /// Opened in it.
     pub opened: u64,
 }
 

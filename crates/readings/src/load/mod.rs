@@ -60,7 +60,6 @@ pub enum Pacing {
 pub struct LoadReading {
     /// How requests were timed.
     pub pacing: Pacing,
-    /// Connections asked for.
     pub connections: u64,
     /// Good answers inside the measured windows.
     pub requests: u64,
@@ -313,7 +312,6 @@ fn has_no_values(histogram: &Histogram) -> bool {
 /// A stage of an open loop: a stretch at one rate, or over which the rate changes evenly.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StageReading {
-    /// Length.
     pub duration_s: f64,
     /// Requests due per second at its start.
     pub from_per_s: f64,
@@ -323,7 +321,6 @@ pub struct StageReading {
     pub due: u64,
     /// Good answers to those.
     pub requests: u64,
-    /// Failures of those.
     pub errors: u64,
     /// The response times of the good answers.
     pub latency_us: Quantiles,
@@ -342,7 +339,6 @@ pub struct RequestReading {
     pub name: String,
     /// Good answers.
     pub requests: u64,
-    /// Failures.
     pub errors: u64,
     /// The response times of the good answers.
     pub latency_us: Quantiles,
@@ -354,9 +350,7 @@ pub struct RequestReading {
 /// How often a status code was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatusCount {
-    /// The status code.
     pub status: u16,
-    /// How often.
     pub count: u64,
 }
 

@@ -47,7 +47,6 @@ impl Offered {
 pub struct Pause {
     /// Its start on the axis of measured time: windows laid end to end.
     pub start_s: f64,
-    /// Its length.
     pub duration_s: f64,
 }
 
@@ -60,15 +59,11 @@ pub struct Pause {
 pub struct ClientPauses {
     /// The longest, in order of time.
     pub pauses: Vec<Pause>,
-    /// How many there were.
     pub count: u64,
     /// How long they took together.
     pub duration_s: f64,
-    /// Length of a section.
     pub section_s: f64,
-    /// Sections of all threads.
     pub sections: u64,
-    /// Those that were left out.
     pub sections_left_out: u64,
     /// Response times of the requests that were due in the other sections.
     pub latency_us_without: Quantiles,
@@ -187,7 +182,6 @@ struct PeaksText {
     steps: String,
 }
 
-/// Most buckets that are read.
 const BUCKETS_MAX: usize = 1 << 16;
 
 impl Serialize for Peaks {

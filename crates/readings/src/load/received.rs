@@ -18,7 +18,6 @@ use crate::sums::add_count;
 pub struct Received {
     /// Requests whose head and body came.
     pub requests: u64,
-    /// Bytes of their bodies.
     pub body_bytes: u64,
     /// The sum of the CRC-32 of each body.
     pub body_checksum: u64,

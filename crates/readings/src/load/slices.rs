@@ -84,7 +84,6 @@ impl Slice {
 pub struct LoadRow {
     /// Start, since the start of the measured window.
     pub start_s: f64,
-    /// Length.
     pub duration_s: f64,
     /// Requests that became due (open loop only).
     pub due: u64,
@@ -97,7 +96,6 @@ pub struct LoadRow {
     /// of at most a third of [`LATE_S`]).
     #[serde(default, skip_serializing_if = "are_zero")]
     pub due_before: [u64; 3],
-    /// Failures.
     pub errors: u64,
     pub bytes_read: u64,
     /// The response times of the good answers.

@@ -11,7 +11,6 @@ pub struct TlsReading {
     pub handshake: Histogram,
     /// Handshakes inside the measured windows that resumed an earlier session, ns.
     pub resumed_handshake: Histogram,
-    /// Handshakes of the whole load.
     pub handshakes: u64,
     /// Those of them that resumed an earlier session.
     pub resumed: u64,
@@ -33,7 +32,6 @@ pub struct Negotiated {
     /// The key exchange group; none where a session was resumed without a new exchange.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// The protocol that was negotiated by ALPN.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alpn: Option<String>,
     /// The key type of the server's certificate.

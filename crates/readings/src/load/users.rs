@@ -11,9 +11,7 @@ use crate::sums::add_count;
 /// one in which it was due.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct UsersReading {
-    /// Users who arrived.
     pub arrived: u64,
-    /// Rounds with all of their steps.
     pub rounds: u64,
     /// Rounds that ended with a step that failed; one entry for each step, in order.
     pub given_up: Vec<GivenUp>,

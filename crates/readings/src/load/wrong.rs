@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 pub struct Wrong {
     pub kind: WrongKind,
     pub expected: String,
-    /// What came.
     pub found: String,
 }
 
@@ -29,11 +28,8 @@ pub const NO_PORT: &str = "no local port is free";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WrongKind {
-    /// Another status.
     Status,
-    /// Another length.
     Length,
-    /// Another content.
     Content,
     /// Not HTTP, or cut short.
     Protocol,

@@ -58,7 +58,6 @@ impl BottleneckReading {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// Nothing.
     None,
     /// One more client thread, on one more CPU.
     ClientThread,
@@ -68,7 +67,6 @@ pub enum Change {
     HalfTheConnections,
     /// The servers of the path get half of the CPU time that they could use.
     HalfTheServerCpu,
-    /// Every link with a rate has twice that.
     TwiceTheLinkRate,
     /// Outgoing connections of the load's host have up to ten times the ports.
     MorePorts,
@@ -77,7 +75,6 @@ pub enum Change {
 /// One short closed loop and the samples taken meanwhile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Probe {
-    /// What was changed.
     pub change: Change,
     pub connections: u32,
     /// Measured time, s.
@@ -105,7 +102,6 @@ pub struct Probe {
     /// not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accept_queue_full: Option<u64>,
-    /// Bytes read per second.
     pub bytes_per_s: f64,
     /// Each client thread's share of a CPU.
     pub client: Vec<f64>,
@@ -151,7 +147,6 @@ pub struct BottleneckSample {
 /// Ports of a network namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortsSample {
-    /// The watched servers that are there.
     pub servers: Vec<String>,
     /// Ports that connections in TIME_WAIT hold, each counted once: those that a server has closed
     /// first hold its one port all together.
@@ -161,7 +156,6 @@ pub struct PortsSample {
 /// How busy a CPU was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CpuSample {
-    /// Its number.
     pub cpu: u32,
     /// 0 to 1, steal time included.
     pub busy: f64,
@@ -172,7 +166,6 @@ pub struct CpuSample {
 pub struct ServerSample {
     /// CPU time of all its processes over the time: 1 is one CPU.
     pub cpus: f64,
-    /// Threads that were there at the end.
     pub threads: u32,
     /// The shares of a CPU of its busiest threads, the busiest first; at most sixteen.
     pub busiest: Vec<f64>,

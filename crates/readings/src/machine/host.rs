@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
-    /// By their own.
     #[default]
     Internal,
     /// By external ones, which are translated on the way, as from outside of a data centre.
@@ -74,11 +73,9 @@ pub enum Reach {
     Ssh(String),
     /// A command that runs `weigh agent` there.
     Exec(Vec<String>),
-    /// A container.
     Podman(Podman),
     /// A node of an allocation.
     Slurm(Member<Slurm>),
-    /// A pod.
     Kubernetes(Member<Kubernetes>),
     /// An allocation of a job.
     Nomad(Member<Nomad>),
@@ -214,7 +211,6 @@ impl LinkKind {
 /// What became of the packets of one direction of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DirectionCounters {
-    /// Packets that came to it.
     pub packets: u64,
     /// Their bytes, IP header and all.
     pub bytes: u64,
@@ -227,9 +223,7 @@ pub struct DirectionCounters {
 /// What became of a host's packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkCounters {
-    /// From the host.
     pub up: DirectionCounters,
-    /// To the host.
     pub down: DirectionCounters,
     /// Packets that were handed to the host.
     pub delivered: u64,
@@ -238,7 +232,6 @@ pub struct LinkCounters {
     pub unroutable: u64,
     /// The sum of how late packets were handed to the host, ns.
     pub late_ns_sum: u64,
-    /// The latest, ns.
     pub late_ns_max: u64,
 }
 

@@ -49,13 +49,9 @@ pub struct ServerMetrics {
     /// The step in which both were counted, s; 0 where that is less than a microsecond.
     #[serde(default, skip_serializing_if = "crate::sums::is_zero")]
     pub cpu_step_s: f64,
-    /// Voluntary context switches.
     pub switches_voluntary: u64,
-    /// Involuntary context switches.
     pub switches_involuntary: u64,
-    /// Minor page faults.
     pub faults_minor: u64,
-    /// Major page faults.
     pub faults_major: u64,
     /// Bytes that its processes wrote to files on storage; not those of processes that ended between two
     /// samples.
@@ -83,23 +79,19 @@ pub struct ServerMetrics {
 /// What a thread did.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ThreadMetrics {
-    /// Its number on its machine.
     pub thread: i32,
     pub name: String,
     /// CPU time in its own code, s.
     pub user_s: f64,
     /// CPU time in the kernel, s.
     pub system_s: f64,
-    /// Voluntary context switches.
     pub switches_voluntary: u64,
-    /// Involuntary context switches.
     pub switches_involuntary: u64,
 }
 
 /// What the machine did, whoever caused it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MachineMetrics {
-    /// CPUs of the machine.
     pub cpus: u32,
     /// Steal time, over all CPUs, s.
     pub steal_s: f64,
@@ -108,7 +100,6 @@ pub struct MachineMetrics {
     /// CPU time of all programs and of the kernel, soft interrupts included and steal time not, over
     /// all CPUs, s. Absent where it could not be read.
     pub busy_s: Option<f64>,
-    /// Context switches of all threads.
     pub context_switches: u64,
     /// Pages read back from swap.
     pub swapped_in_pages: u64,
@@ -116,9 +107,7 @@ pub struct MachineMetrics {
     pub swapped_out_pages: u64,
     /// Time in which some thread waited for a CPU, s; absent where the kernel does not tell.
     pub pressure_cpu_s: Option<f64>,
-    /// The same for memory.
     pub pressure_memory_s: Option<f64>,
-    /// The same for disks.
     pub pressure_io_s: Option<f64>,
     /// Times that a CPU limit which the experiment did not ask for throttled the load or a server.
     pub throttled: u64,
@@ -131,19 +120,15 @@ pub struct MachineMetrics {
 pub struct NetworkMetrics {
     /// Whether the load is made in it.
     pub load: bool,
-    /// The watched servers in it.
     pub servers: Vec<String>,
-    /// Connections accepted.
     pub accepted: u64,
     /// Connections that found a full accept queue.
     pub listen_overflows: u64,
     /// Connections dropped while they were opened, those above among them.
     pub listen_drops: u64,
-    /// Segments sent.
     pub segments: u64,
     /// Segments sent again.
     pub retransmits: u64,
-    /// What passed each interface.
     pub interfaces: BTreeMap<String, InterfaceMetrics>,
     /// The most TCP sockets of each state in a sample.
     pub sockets_max: SocketMetrics,

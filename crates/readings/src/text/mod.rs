@@ -143,12 +143,12 @@ pub fn joined<T>(items: &[T], words: impl Fn(&T) -> String) -> String {
     items.iter().map(words).collect::<Vec<_>>().join(", ")
 }
 
-/// Each text once, as it first comes.
-pub fn once(texts: impl Iterator<Item = String>) -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
-    for text in texts {
-        if !found.contains(&text) {
-            found.push(text);
+/// Each of them once, as it first comes.
+pub fn once<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut found = Vec::new();
+    for one in all {
+        if !found.contains(&one) {
+            found.push(one);
         }
     }
     found

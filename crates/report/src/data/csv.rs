@@ -6,6 +6,7 @@ use readings::{
 use verdict::{Analysis, JudgedTrial, judged_trials};
 
 use crate::text::visible::visible;
+use readings::text::once;
 use verdict::words::trial_flaw;
 
 /// A run's trials as CSV (RFC 4180 with line feeds): one line for each load of each trial, for a
@@ -18,15 +19,9 @@ pub fn csv(journal: &Journal, analysis: &Analysis) -> String {
     let journal = &*journal.by_load();
     let header = &journal.header;
     let rows: Vec<JudgedTrial<'_>> = judged_trials(journal, &analysis.judgements).collect();
-    let mut factors: Vec<&String> = Vec::new();
     let conditions = header.conditions.iter();
-    for condition in conditions.chain(rows.iter().map(|one| &one.trial.condition)) {
-        for name in condition.keys() {
-            if !factors.contains(&name) {
-                factors.push(name);
-            }
-        }
-    }
+    let conditions = conditions.chain(rows.iter().map(|one| &one.trial.condition));
+    let factors = once(conditions.flat_map(|condition| condition.keys()));
     let mut out = String::from("trial,block,subject,again");
     for name in &factors {
         out.push(',');
@@ -71,20 +66,11 @@ pub fn csv(journal: &Journal, analysis: &Analysis) -> String {
             }
             Outcome::Done(reading) => {
                 let loads = [
-                    (
-                        "closed",
-                        &reading.throughput,
-                        &reading.probed,
-                        &judgement.closed,
-                    ),
-                    (
-                        "open",
-                        &reading.latency,
-                        &reading.latency_probed,
-                        &judgement.open,
-                    ),
+                    ("closed", &reading.throughput, &reading.probed),
+                    ("open", &reading.latency, &reading.latency_probed),
                 ];
-                for (name, load, probed, judged) in loads {
+                let judged = [&judgement.closed, &judgement.open];
+                for ((name, load, probed), judged) in loads.into_iter().zip(judged) {
                     let Some(load) = load.as_ref().filter(|_| judged.is_chosen) else {
                         continue;
                     };
@@ -123,13 +109,8 @@ fn latencies(load: &LoadReading, driver: Option<&DriverReading>) -> [String; 4] 
     }
     let runs = driver.runs.iter().filter(|run| run.pacing == load.pacing);
     let max = runs.filter_map(|run| run.latency.max_us).reduce(f64::max);
-    [
-        driver.latency_us(0.5),
-        driver.latency_us(0.99),
-        driver.latency_us(0.999),
-        max,
-    ]
-    .map(number)
+    let [p50, p99, p99_9] = [0.5, 0.99, 0.999].map(|quantile| driver.latency_us(quantile));
+    [p50, p99, p99_9, max].map(number)
 }
 
 /// What the servers of the path did together, in eight fields; empty without samples.
@@ -154,14 +135,9 @@ fn servers(probed: Option<&SystemMetrics>) -> String {
 
 /// The names of all servers, in the order in which they first come.
 fn server_names(rows: &[JudgedTrial<'_>]) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
     let readings = rows.iter().filter_map(|one| one.trial.reading());
-    for server in readings.flat_map(|reading| &reading.servers) {
-        if !names.contains(&server.server) {
-            names.push(server.server.clone());
-        }
-    }
-    names
+    let servers = readings.flat_map(|reading| &reading.servers);
+    once(servers.map(|one| one.server.clone()))
 }
 
 /// CPU time and memory of each server, with a comma before each; empty where it is not on the path.

@@ -20,49 +20,25 @@ use verdict::words;
 pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
     let placement = words::placement(&analysis.placements);
     let comparison = |c: &Comparison| {
-        let note = words::notes(&c.notes);
-        with(
-            c,
-            &[
-                ("subject_starts", starts(&c.subject_starts)),
-                ("baseline_starts", starts(&c.baseline_starts)),
-                ("note", object!(note)),
-                (
-                    "sentence",
-                    object!(words::comparison_placed(c, placement.as_deref())),
-                ),
-            ],
-        )
+        let more = [
+            ("subject_starts", starts(&c.subject_starts)),
+            ("baseline_starts", starts(&c.baseline_starts)),
+            ("note", object!(words::notes(&c.notes))),
+            (
+                "sentence",
+                object!(words::comparison_placed(c, placement.as_deref())),
+            ),
+        ];
+        with(c, &more)
     };
     let comparisons = analysis.comparisons.iter().map(comparison);
     let levels = analysis.levels.iter();
     let levels = levels.map(|one| with(one, &[("comparison", comparison(&one.comparison))]));
-    let floors = analysis.noise_floor.iter();
-    let floors = floors.map(|floor| with_sentence(floor, words::noise_floor(floor)));
-    let tiers = analysis.tiers.iter();
-    let tiers = tiers.map(|one| with_sentence(one, words::tiers(one)));
-    let interactions = analysis.interactions.iter();
-    let interactions = interactions.map(|one| with_sentence(one, words::interaction(one)));
-    let growth = analysis.growth.iter();
-    let growth = growth.map(|one| with_sentence(one, words::growth(one)));
     let table = analysis.table.iter();
     let table = table.map(|row| with(row, &[("starts", starts(&row.starts))]));
-    let findings = analysis.bottlenecks.iter();
-    let findings = findings.map(|finding| with_sentence(finding, words::finding(finding)));
-    let held_back = analysis.held_back.iter();
-    let held_back = held_back.map(|one| with_sentence(one, words::held_back(one)));
-    let shares = analysis.shares.iter();
-    let shares = shares.map(|one| with_sentence(one, words::shares(one)));
-    let limits = analysis.limits.iter();
-    let limits = limits.map(|one| with_sentence(one, words::limiting(one)));
-    let expiries = analysis.expiries.iter();
-    let expiries = expiries.map(|one| with_sentence(one, words::expiries(one)));
-    let survivals = analysis.survivals.iter();
-    let survivals = survivals.map(|one| with_sentence(one, words::survival(one)));
     let rates = analysis.rates.iter().map(words::rate_choice);
     let curves = analysis.curves.iter();
     let curves = curves.map(latency_curves);
-    let probes = analysis.probes.as_ref();
     let invalid = analysis.invalid.iter();
     let invalid = invalid.map(|trial| {
         let reasons: Vec<String> = trial.reasons.iter().map(words::trial_flaw).collect();
@@ -84,25 +60,25 @@ pub fn json(header: &RunHeader, analysis: &Analysis) -> Value {
         "gates": crate::study::gates::gates_json(&analysis.gates),
         "comparisons": comparisons.collect::<Value>(),
         "levels": levels.collect::<Value>(),
-        "tiers": tiers.collect::<Value>(),
+        "tiers": told(&analysis.tiers, words::tiers),
         "rankings": analysis.rankings,
-        "interactions": interactions.collect::<Value>(),
-        "growth": growth.collect::<Value>(),
-        "noise_floor": floors.collect::<Value>(),
+        "interactions": told(&analysis.interactions, words::interaction),
+        "growth": told(&analysis.growth, words::growth),
+        "noise_floor": told(&analysis.noise_floor, words::noise_floor),
         "shifts": analysis.shifts,
         "table": table.collect::<Value>(),
-        "held_back": held_back.collect::<Value>(),
-        "shares": shares.collect::<Value>(),
-        "limits": limits.collect::<Value>(),
-        "expiries": expiries.collect::<Value>(),
-        "survivals": survivals.collect::<Value>(),
-        "bottlenecks": findings.collect::<Value>(),
+        "held_back": told(&analysis.held_back, words::held_back),
+        "shares": told(&analysis.shares, words::shares),
+        "limits": told(&analysis.limits, words::limiting),
+        "expiries": told(&analysis.expiries, words::expiries),
+        "survivals": told(&analysis.survivals, words::survival),
+        "bottlenecks": told(&analysis.bottlenecks, words::finding),
         "rates": rates.collect::<Value>(),
         "curves": curves.collect::<Value>(),
-        "tls": analysis.tls.iter().map(|one| with_sentence(one, words::tls(one))).collect::<Vec<_>>(),
+        "tls": told(&analysis.tls, words::tls),
         "congestion": analysis.congestion,
         "by_request": analysis.by_request,
-        "probes": probes.map(|cost| with_sentence(cost, words::probes(cost))),
+        "probes": analysis.probes.as_ref().map(|cost| with_sentence(cost, words::probes(cost))),
         "settings": analysis.settings,
         "warnings": warnings.collect::<Value>(),
         "trials": {
@@ -133,6 +109,12 @@ fn latency_curves(curves: &LatencyCurves) -> Value {
         }
     }
     object
+}
+
+/// Each with its sentence.
+fn told<T: Serialize>(all: &[T], sentence: impl Fn(&T) -> String) -> Value {
+    let each = all.iter().map(|one| with_sentence(one, sentence(one)));
+    each.collect()
 }
 
 fn with_sentence(what: &impl Serialize, sentence: String) -> Value {

@@ -67,6 +67,7 @@ fn inside(json: &str) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+    use testing::Text as _;
 
     #[test]
     fn data_cannot_end_their_element_and_stay_the_same() {
@@ -81,9 +82,7 @@ mod tests {
     #[test]
     fn data_that_do_not_fit_are_named() {
         let html = data(PAGE_BYTES_MAX, "a\n", &json!({}));
-        assert!(
-            html.contains("Left out") && !html.contains("<script"),
-            "{html}"
-        );
+        html.has("Left out");
+        html.lacks("<script");
     }
 }

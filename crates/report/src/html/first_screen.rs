@@ -11,7 +11,6 @@ use crate::{MachineFacts, RunFacts};
 use readings::text::compact::{bytes, utc};
 use verdict::words;
 
-/// The most caveats on the first screen.
 const CAVEATS_MAX: usize = 3;
 
 /// Title, question, the ranking as a picture, what follows, the caveats, a table for each condition and

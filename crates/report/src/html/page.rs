@@ -1,6 +1,6 @@
 //! The page of a run: its sections in order.
 
-use readings::text::{counted, fraction};
+use readings::text::{counted, fraction, once};
 use readings::{Journal, RunHeader};
 use verdict::Analysis;
 
@@ -74,12 +74,8 @@ pub fn sections(
 /// The sections below the first screen, in order.
 fn all_sections(journal: &Journal, analysis: &Analysis, facts: &RunFacts) -> [String; 23] {
     let header = &journal.header;
-    let mut subjects = header.subjects.clone();
-    for c in &analysis.comparisons {
-        if !subjects.contains(&c.subject) {
-            subjects.push(c.subject.clone());
-        }
-    }
+    let compared = analysis.comparisons.iter().map(|c| &c.subject);
+    let subjects = once(header.subjects.iter().chain(compared).cloned());
     let blocks = wrapped_in("panels", &panels(analysis, &subjects, header.matters));
     let shape = facts.topology.as_ref().map(topology).unwrap_or_default();
     let sections = run::sections(header, analysis, figures(analysis));
@@ -226,6 +222,7 @@ fn footer(header: &RunHeader, analysis: &Analysis) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use testing::Text as _;
     use testing::journals::{header, journal};
     use verdict::analyse;
 
@@ -247,14 +244,14 @@ mod tests {
         ] {
             assert!(!page.contains(outside), "{outside}");
         }
-        assert!(page.contains("prefers-color-scheme: dark"));
+        page.has("prefers-color-scheme: dark");
     }
 
     #[test]
     fn names_are_escaped() {
         let page = page();
-        assert!(page.contains("<h1>What a &lt;balancer&gt; costs</h1>"));
-        assert!(!page.contains("<balancer>"));
+        page.has("<h1>What a &lt;balancer&gt; costs</h1>");
+        page.lacks("<balancer>");
     }
 
     #[test]
@@ -279,7 +276,7 @@ mod tests {
         let at = |text: &str| first.find(text).unwrap();
         assert!(at("<figure class=\"ranking\">") < at("class=\"closing\""));
         assert!(at("class=\"closing\"") < at("<table"));
-        for text in [
+        first.has_all([
             "What does &lt;it&gt; cost?",
             "14 November 2023, 22:13 UTC, on vm (A CPU, 2 CPUs, Linux 6.18)",
             "nginx 1.22, weigh 0.1.0",
@@ -288,9 +285,7 @@ mod tests {
             "href=\"#proof-0\">surely slower</a>",
             "median latency at 2,000/s",
             "balance costs 31.0% of the throughput [",
-        ] {
-            assert!(first.contains(text), "no {text} in {first}");
-        }
+        ]);
     }
 
     #[test]
@@ -335,9 +330,9 @@ mod tests {
         // of curves, one shift function; the loads of this journal have no slices to draw over time.
         assert_eq!(count("<desc id="), 7);
         assert_eq!(count("<svg "), count("</svg>"));
-        assert!(page.contains("aria-label=\"balance connections=96: -31"));
-        assert!(page.contains("balance, block 3: "));
-        assert!(page.contains("direct: median 4"));
+        page.has("aria-label=\"balance connections=96: -31");
+        page.has("balance, block 3: ");
+        page.has("direct: median 4");
         let page = page.split("<script>").next().unwrap();
         assert!(!page.contains("NaN") && !page.contains("inf\"") && !page.contains("inf%"));
     }
@@ -360,7 +355,7 @@ mod tests {
     fn an_empty_run_still_makes_a_page() {
         let journal = Journal::new(header(), Vec::new());
         let page = html(&journal, &analyse(&journal), &RunFacts::default());
-        assert!(page.contains("no block was measured"));
+        page.has("no block was measured");
         assert!(!page.split("<script>").next().unwrap().contains("NaN"));
     }
 }

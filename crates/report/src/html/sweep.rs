@@ -5,7 +5,7 @@ use verdict::usl::Level;
 
 use crate::html::page::shell;
 use crate::html::picture::axis::{Scale, Tick, rate_ticks, time_ticks};
-use crate::html::picture::svg::{Anchor, Picture, escaped};
+use crate::html::picture::svg::{Picture, escaped, figure};
 use crate::html::section::parts;
 use crate::section::Part;
 use crate::section::document::Document;
@@ -46,26 +46,15 @@ impl Chart<'_> {
         let hints: Vec<&str> = self.dots.iter().map(|d| d.hint.as_str()).collect();
         let mut picture = Picture::new("sweep", WIDTH, self.title, &hints.join("; "));
         let ((x, x_ticks), (y, y_ticks)) = (&self.x, &self.y);
-        for (value, label) in y_ticks {
-            let at = y.place(*value);
-            picture.line("grid", (LEFT, at), (RIGHT, at));
-            picture.text("tick", (LEFT - 6.0, at + 4.0), Anchor::End, label);
-        }
-        for (value, label) in x_ticks {
-            let at = x.place(*value);
-            picture.line("grid", (at, TOP), (at, BOTTOM));
-            picture.text("tick", (at, BOTTOM + 16.0), Anchor::Middle, label);
-        }
+        picture.rows(y, y_ticks, (LEFT, RIGHT));
+        picture.columns(x, x_ticks, (TOP, BOTTOM));
         if let Some(level) = self.level {
             picture.line("zero", (LEFT, y.place(level)), (RIGHT, y.place(level)));
         }
         if !self.line.is_empty() {
-            let placed: Vec<(f64, f64)> = self
-                .line
-                .iter()
-                .map(|(at, value)| (x.place(*at), y.place(*value)))
-                .collect();
-            picture.polyline("curve l0", &placed);
+            let placed = self.line.iter();
+            let placed = placed.map(|(at, value)| (x.place(*at), y.place(*value)));
+            picture.polyline("curve l0", &placed.collect::<Vec<_>>());
         }
         for dot in &self.dots {
             let at = x.place(dot.x);
@@ -76,11 +65,7 @@ impl Chart<'_> {
             let class = format!("mark{open} c{}", dot.series);
             picture.mark(dot.series, &class, (at, y.place(middle)), &dot.hint);
         }
-        format!(
-            "<figure class=\"wide\"><figcaption>{}</figcaption>\n{}</figure>\n",
-            escaped(&self.caption),
-            picture.finish(BOTTOM + 28.0)
-        )
+        figure(&self.caption, &picture.finish(BOTTOM + 28.0))
     }
 }
 
@@ -111,10 +96,8 @@ pub fn capacity_html(view: &CapacityView<'_>) -> String {
 fn latency_chart<'a>(view: &CapacityView<'a>) -> Option<Chart<'a>> {
     let points = || {
         let drawn = |p: &'a verdict::capacity::RatePoint| Some((p, *p.quantiles.last()?));
-        view.points
-            .iter()
-            .filter_map(drawn)
-            .filter(|(_, q)| q.latency_us.low > 0.0)
+        let drawn = view.points.iter().filter_map(drawn);
+        drawn.filter(|(_, q)| q.latency_us.low > 0.0)
     };
     let (_, most) = range(points().map(|(p, _)| p.rate_per_s))?;
     let level = limit(view.objective).map(|(_, us)| us.log10());
@@ -172,12 +155,9 @@ fn throughput_chart<'a>(view: &ScalingView<'a>) -> Option<Chart<'a>> {
     };
     let at = |l: &Level| f64::from(l.connections).log2();
     let (from, to) = range(levels().map(|(l, _)| at(l)))?;
-    let line: Vec<(f64, f64)> = view
-        .scaling
-        .expected
-        .iter()
-        .map(|p| (p.concurrency.log2(), p.requests_per_s.value))
-        .collect();
+    let line = view.scaling.expected.iter();
+    let line = line.map(|p| (p.concurrency.log2(), p.requests_per_s.value));
+    let line: Vec<(f64, f64)> = line.collect();
     let values = levels()
         .map(|(_, s)| s.high)
         .chain(line.iter().map(|p| p.1));
@@ -217,6 +197,7 @@ mod tests {
     use super::*;
     use crate::study::capacity::tests::example;
     use crate::study::scaling::tests::{steps, view};
+    use testing::Text as _;
     use verdict::usl::Scaling;
 
     #[test]
@@ -226,20 +207,16 @@ mod tests {
             url: "http://h/<b>",
             ..example.view()
         });
-        assert!(
-            !page.contains("<b>") && !page.contains("<script src"),
-            "{page}"
-        );
-        assert!(page.contains("<h1>Capacity of http://h/&lt;b&gt;</h1>"));
+        page.lacks("<b>");
+        page.lacks("<script src");
+        page.has("<h1>Capacity of http://h/&lt;b&gt;</h1>");
         // Each has a mark with a hint.
-        for hint in [
+        page.has_all([
             "2,000 requests/s: p99 4",
             "2,040 requests/s: p99 6",
             "0 of 2 held",
             "against offered requests/s",
-        ] {
-            assert!(page.contains(hint), "no {hint} in {page}");
-        }
+        ]);
         assert_eq!(page.matches("class=\"mark").count(), example.points.len());
         assert_eq!(page.matches("class=\"zero\"").count(), 1);
         let none = CapacityView {
@@ -257,9 +234,7 @@ mod tests {
             objective: &objective,
             ..example.view()
         });
-        for said in ["against offered users/s:", "2,000 users/s: p99 4"] {
-            assert!(page.contains(said), "no {said} in {page}");
-        }
+        page.has_all(["against offered users/s:", "2,000 users/s: p99 4"]);
     }
 
     #[test]
@@ -273,6 +248,6 @@ mod tests {
         let last: f64 = last.split(',').next().unwrap().parse().unwrap();
         // 16 of 1 to 32 connections on the logarithmic scale.
         assert!((600.0..750.0).contains(&last), "{points}");
-        assert!(page.contains("32 connections: at least "));
+        page.has("32 connections: at least ");
     }
 }

@@ -6,7 +6,7 @@ use verdict::{Analysis, Comparison, Metric};
 
 use crate::markdown::{escaped, table};
 use crate::section::columns::{Columns, Figures, legend};
-use crate::section::run::{by_metric, stage};
+use crate::section::run::{by_metric, capitalised, failed_trials, stage};
 use crate::study::gates;
 use readings::text::compact::bytes;
 use verdict::words;
@@ -22,7 +22,6 @@ pub struct PullRequest<'a> {
     pub unsettled_fails: bool,
     /// The machine in one line, if it is known.
     pub machine: Option<&'a str>,
-    /// Where the run's folder is.
     pub folder: &'a str,
 }
 
@@ -90,17 +89,12 @@ fn marker(name: &str) -> String {
 
 /// What was compared with: the baseline, the reference levels of factors.
 fn baselines(comparisons: &[&Comparison]) -> String {
-    let mut names: Vec<String> = Vec::new();
-    for c in comparisons {
-        let name = format!("`{}`", code(&c.baseline));
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    readings::text::listed(&names)
+    let names = comparisons
+        .iter()
+        .map(|c| format!("`{}`", code(&c.baseline)));
+    readings::text::listed(&readings::text::once(names))
 }
 
-/// Text in backquotes.
 fn code(text: &str) -> String {
     crate::visible(text).replace(['`', '\n', '<', '>'], "'")
 }
@@ -115,12 +109,10 @@ fn headline(view: &PullRequest<'_>) -> String {
         Some(first) => {
             let text = words::comparison(first);
             // A subject is named as it is written.
-            if text.starts_with(&first.subject) {
-                return text;
+            match text.starts_with(&first.subject) {
+                true => text,
+                false => capitalised(&text),
             }
-            let mut letters = text.chars();
-            let first = letters.next().into_iter().flat_map(char::to_uppercase);
-            first.chain(letters).collect()
         }
         None => words::uncompared(analysis).join(" "),
     }
@@ -198,16 +190,9 @@ fn caveats(analysis: &Analysis) -> String {
 
 fn doubts(analysis: &Analysis) -> String {
     let floors = analysis.noise_floor.iter().map(words::noise_floor);
-    let failures = analysis.failures.iter();
-    let failures =
-        failures.map(|f| format!("{} of {}: {}", f.count, f.subjects.join(", "), f.reason));
     let limits = analysis.bottlenecks.iter().map(words::finding);
-    listed(
-        floors
-            .chain(words::warnings(&analysis.warnings))
-            .chain(limits)
-            .chain(failures),
-    )
+    let all = floors.chain(words::warnings(&analysis.warnings));
+    listed(all.chain(limits).chain(failed_trials(analysis)))
 }
 
 fn listed(items: impl Iterator<Item = String>) -> String {
@@ -227,6 +212,7 @@ fn folded(title: &str, text: &str) -> String {
 mod tests {
     use super::*;
     use crate::study::gates::tests::gated;
+    use testing::Text as _;
     use testing::journals::journal;
     use verdict::analyse;
 
@@ -244,7 +230,7 @@ mod tests {
     fn a_comment_has_the_gates_the_figures_and_the_rest_folded() {
         let (journal, analysis) = gated();
         let text = comment(&journal.header, &analysis);
-        for part in [
+        text.has_all([
             "<!-- weigh proxy-cost -->\n### What a \\<balancer> costs\n\n2 of 5 gates passed; breached: speed;",
             "unsettled, which does not fail: tie \\| \\<b>.\n\n| gate | outcome | condition | subject | measured | why |",
             "| speed: balance: throughput > -3% | breached | connections=96 | balance | -31.0% \\[",
@@ -256,9 +242,7 @@ mod tests {
             "1 of lighttpd: did not become ready within 10 s",
             "<sub>2 CPUs, AMD \\<EPYC>, Linux 6.18. Fixed design",
             "Everything measured is in `weigh-runs/a'b`.</sub>",
-        ] {
-            assert!(text.contains(part), "no {part:?} in\n{text}");
-        }
+        ]);
         assert_eq!(
             text.matches("<details>").count(),
             text.matches("</details>").count()
@@ -285,6 +269,6 @@ mod tests {
             headline.ends_with('.') && !headline.ends_with(".."),
             "{headline}"
         );
-        assert!(!text.contains("| gate |"), "{text}");
+        text.lacks("| gate |");
     }
 }

@@ -3,7 +3,6 @@
 use super::{escaped, table};
 use crate::section::{Part, Section};
 
-/// The width of drawings, in characters.
 const DRAWING_WIDTH: usize = 90;
 
 /// A section with its heading, and a blank line before it.

@@ -8,7 +8,6 @@ use crate::section::columns::Columns;
 
 pub(crate) const TITLE: &str = "By request";
 
-/// A row for each request and subject.
 pub(crate) fn table(rows: &[RequestRow]) -> Columns {
     let has_conditions = rows.iter().any(|row| !row.at.condition.is_empty());
     let has_errors = rows.iter().any(|row| row.errors > 0);

@@ -1,7 +1,7 @@
 //! The columns of the table of figures.
 
 use readings::ErrorCounts;
-use readings::text::{condition, grouped, number, percent, rate};
+use readings::text::{condition, grouped, number, once, percent, rate};
 use verdict::{EventsRow, Metric, ServerRow, Starts, SubjectRow, words};
 
 use readings::text::compact::{bytes, three_digits, time};
@@ -144,7 +144,6 @@ const PER_CORE: &str = "requests/core";
 /// A figure of a server in a row, by its name.
 type ServerCell = fn(&SubjectRow, &str) -> Option<String>;
 
-/// What is known of each server.
 const OF_SERVERS: [(&str, ServerCell); 9] = [
     ("CPU us/req", |r, server| {
         let us = r.server_cpu_us_per_request.get(server)?;
@@ -159,9 +158,8 @@ const OF_SERVERS: [(&str, ServerCell); 9] = [
         Some(format!("{}+{}", three_digits(*user), three_digits(*system)))
     }),
     (INSTRUCTIONS, |r, server| {
-        r.server_instructions_per_request
-            .get(server)
-            .map(|count| rate(*count))
+        let counts = &r.server_instructions_per_request;
+        counts.get(server).map(|count| rate(*count))
     }),
     (USER_INSTRUCTIONS, |r, server| {
         let counts = &r.server_user_instructions_per_request;
@@ -187,17 +185,13 @@ const OF_SERVERS: [(&str, ServerCell); 9] = [
 
 /// The servers of a row: those of the path in its order, then others by name.
 fn servers(row: &SubjectRow) -> Vec<&String> {
-    let mut all: Vec<&String> = row.servers.iter().map(|one| &one.server).collect();
+    let path = row.servers.iter().map(|one| &one.server);
     let times = row.server_cpu_us_per_request.keys();
     let memory = row.server_rss_bytes_max.keys();
     let instructions = row.server_instructions_per_request.keys();
     let user = row.server_user_instructions_per_request.keys();
-    for name in times.chain(memory).chain(instructions).chain(user) {
-        if !all.contains(&name) {
-            all.push(name);
-        }
-    }
-    all
+    let others = times.chain(memory).chain(instructions).chain(user);
+    once(path.chain(others))
 }
 
 /// What is known of a server by itself.
@@ -205,7 +199,6 @@ fn own<'r>(row: &'r SubjectRow, server: &str) -> Option<&'r ServerRow> {
     row.servers.iter().find(|one| one.server == server)
 }
 
-/// The figures of subjects, and of their servers.
 #[derive(Clone)]
 pub(crate) struct Figures {
     pub subjects: Columns,
@@ -231,6 +224,15 @@ impl Figures {
 }
 
 impl Columns {
+    /// So many rows without a column yet.
+    pub fn empty(rows: usize) -> Self {
+        Self {
+            head: Vec::new(),
+            rows: vec![Vec::new(); rows],
+            numeric: Vec::new(),
+        }
+    }
+
     /// Without the column of that name.
     pub fn without(mut self, name: &str) -> Self {
         if let Some(at) = self.head.iter().position(|h| h == name) {
@@ -245,11 +247,7 @@ impl Columns {
 
     /// The table's text; a column that no row has anything for is left out.
     pub fn of(table: &[SubjectRow]) -> Self {
-        let mut columns = Columns {
-            head: Vec::new(),
-            rows: vec![Vec::new(); table.len()],
-            numeric: Vec::new(),
-        };
+        let mut columns = Columns::empty(table.len());
         // Where every subject keeps its connections there is nothing to tell.
         let are_kept = !table.iter().any(words::closes_connections);
         let shown = |name: &str| name != PER_CONNECTION || !are_kept;
@@ -266,17 +264,12 @@ impl Columns {
         columns
     }
 
-    /// A row for each server of each subject.
     fn of_servers(table: &[SubjectRow]) -> Self {
         let rows: Vec<(&SubjectRow, &String)> = table
             .iter()
             .flat_map(|row| servers(row).into_iter().map(move |server| (row, server)))
             .collect();
-        let mut columns = Columns {
-            head: Vec::new(),
-            rows: vec![Vec::new(); rows.len()],
-            numeric: Vec::new(),
-        };
+        let mut columns = Columns::empty(rows.len());
         let conditions = rows.iter().map(|(row, _)| {
             let text = condition(&row.condition);
             (!text.is_empty()).then_some(text)

@@ -10,7 +10,6 @@ use verdict::words::is_measurable;
 /// Shown in place of an interval that is too wide to say anything.
 pub(crate) const WIDE: &str = "[?]";
 
-/// The heading of the curves.
 pub(crate) const TITLE: &str = "Latency against offered rate";
 
 /// A row for each rate, subject and share.
@@ -128,6 +127,7 @@ pub(crate) fn bounds(curves: &LatencyCurves) -> Option<Columns> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use testing::Text as _;
 
     #[test]
     fn an_interval_of_more_than_a_factor_of_ten_is_not_shown() {
@@ -159,26 +159,16 @@ mod tests {
         let drawn = page.split("<script").next().unwrap();
         assert!(!drawn.contains("NaN") && !drawn.contains("inf%") && !drawn.contains("inf\""));
         let svg = crate::curve_svg(&journal.header, &analysis).unwrap();
-        assert!(
-            svg.starts_with("<svg xmlns=") && svg.contains("--s0:"),
-            "{svg}"
-        );
+        svg.begins("<svg xmlns=");
+        svg.has("--s0:");
         let text = crate::verbose(&journal.header, &analysis, 120, false, None);
-        assert!(text.contains("Latency against offered rate\n"), "{text}");
-        assert!(text.contains("overloaded"), "{text}");
+        text.has("Latency against offered rate\n");
+        text.has("overloaded");
         let summary = crate::markdown(&journal.header, &analysis);
-        assert!(
-            summary.contains("## Latency against offered rate"),
-            "{summary}"
-        );
+        summary.has("## Latency against offered rate");
         let document = crate::json(&journal.header, &analysis);
         let first = &document["curves"][0];
         assert_eq!(first["subjects"][0]["rates"][5]["overloaded"], 4);
-        assert!(
-            first["sentences"][0]
-                .as_str()
-                .unwrap()
-                .contains("passes 1 ms")
-        );
+        first["sentences"][0].as_str().unwrap().has("passes 1 ms");
     }
 }

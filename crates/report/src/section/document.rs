@@ -11,7 +11,6 @@ pub(crate) struct Document<'a> {
     /// Sentences first, then a drawing and a table, as far as there are any.
     pub parts: Vec<Part<'a>>,
     pub sections: Vec<Section<'a>>,
-    /// Stands at the end.
     pub end: Option<String>,
     /// What only a document that is kept needs.
     pub footer: Option<String>,

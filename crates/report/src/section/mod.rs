@@ -11,7 +11,6 @@ pub(crate) mod tiers;
 
 use crate::section::columns::Columns;
 
-/// A section of a report.
 pub(crate) struct Section<'a> {
     /// Its anchor on a page.
     pub id: &'static str,
@@ -19,7 +18,6 @@ pub(crate) struct Section<'a> {
     pub parts: Vec<Part<'a>>,
 }
 
-/// A part of a section.
 pub(crate) enum Part<'a> {
     /// Sentences, an item each.
     List(Vec<String>),

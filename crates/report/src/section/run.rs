@@ -99,7 +99,6 @@ fn warnings(analysis: &Analysis) -> Option<Section<'static>> {
     Section::of("warnings", "Warnings", parts)
 }
 
-/// The section with this anchor.
 pub(crate) fn find<'s>(sections: &'s [Section<'s>], id: &str) -> Option<&'s Section<'s>> {
     sections.iter().find(|section| section.id == id)
 }
@@ -130,7 +129,6 @@ fn figures_of(analysis: &Analysis, title: String, figures: Figures) -> Option<Se
     Section::of("figures", title, vec![subjects, servers, legend, notes])
 }
 
-/// Latency over the offered rate.
 pub(crate) fn against_rate(curves: &LatencyCurves) -> Option<Section<'static>> {
     let mut parts = vec![Part::List(words::curves(curves))];
     let bounds = curve_table::bounds(curves);

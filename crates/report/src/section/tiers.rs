@@ -39,7 +39,8 @@ pub(crate) fn table(all: &[Tiers]) -> Columns {
 #[cfg(test)]
 mod tests {
     use crate::{html, json, markdown, verbose};
-    use readings::{Condition, Journal, JournalRow, Outcome, Trial};
+    use readings::{Condition, Journal, Outcome, Trial};
+    use testing::Text as _;
     use testing::journals::{header, load, trials};
     use verdict::analyse;
 
@@ -66,8 +67,7 @@ mod tests {
                 rows.push(row);
             }
         }
-        let rows = rows.into_iter().map(|row| JournalRow::Trial(Box::new(row)));
-        Journal::new(header, rows.collect())
+        Journal::of_trials(header, rows)
     }
 
     #[test]
@@ -89,21 +89,17 @@ mod tests {
         }
         assert!(text.contains("\nPlaces\n  throughput") && text.contains("\nInteractions\n  lig"));
         let text = markdown(&journal.header, &analysis);
-        for part in [
+        text.has_all([
             "## Places\n\n- throughput",
             "| connections=96 | throughput | 1 | direct |",
             "## Interactions",
-        ] {
-            assert!(text.contains(part), "no {part:?} in\n{text}");
-        }
+        ]);
         let page = html(&journal, &analysis, &crate::RunFacts::default());
-        for part in [
+        page.has_all([
             "<h2>Places</h2>",
             "<td>throughput</td><td>1</td><td>direct</td>",
             "<h2>Interactions</h2>",
-        ] {
-            assert!(page.contains(part), "no {part:?}");
-        }
+        ]);
         let doc = json(&journal.header, &analysis);
         assert_eq!(doc["tiers"][0]["metric"], "requests_per_s");
         assert_eq!(doc["tiers"][1]["tiers"][0], serde_json::json!(["direct"]));

@@ -10,12 +10,12 @@ use crate::section::columns::Columns;
 use crate::section::document::Document;
 use crate::section::{Part, Section};
 use crate::text::load::hosts;
-use crate::text::plot::{Plot, time_labels};
+use crate::text::plot::{Plot, rate_labels, time_labels};
 use readings::text::compact::time;
 use verdict::capacity::CapacityView;
 use verdict::words::{self, why_unmet};
 
-const STOPPED: &str = "It was stopped; this is what was measured until then.";
+pub(crate) const STOPPED: &str = "It was stopped; this is what was measured until then.";
 
 /// The sentences, the curve as a picture and as a table, at most `width` columns wide.
 pub fn capacity_terminal(view: &CapacityView<'_>, width: usize) -> String {
@@ -65,7 +65,6 @@ pub fn capacity_json(view: &CapacityView<'_>) -> Value {
     document
 }
 
-/// Names numbers of streams as what they are.
 fn name_streams(value: &mut Value) {
     const RATES: [(&str, &str); 7] = [
         ("holds_per_s", "holds_streams"),
@@ -154,14 +153,10 @@ fn step(step: &RateStep) -> Value {
 
 fn said(view: &CapacityView<'_>) -> impl Iterator<Item = String> {
     let stopped = view.stopped.then(|| STOPPED.to_owned());
-    let hosts = view
-        .steps
-        .first()
-        .and_then(|step| hosts::made_by(&step.load));
-    stopped
-        .into_iter()
-        .chain(hosts)
-        .chain(words::capacity(view))
+    let first = view.steps.first();
+    let hosts = first.and_then(|step| hosts::made_by(&step.load));
+    let sentences = words::capacity(view);
+    stopped.into_iter().chain(hosts).chain(sentences)
 }
 
 /// The limit of the highest quantile that the objective limits.
@@ -242,20 +237,7 @@ fn picture(view: &CapacityView<'_>, width: usize) -> Option<String> {
     for (point, spread) in &shown {
         plot.mark(point.rate_per_s, spread.middle.log10(), mark(point));
     }
-    let below: Vec<(f64, String)> = [0.0, 0.25, 0.5, 0.75, 1.0]
-        .iter()
-        .map(|share| {
-            (
-                share * most,
-                if *share == 0.0 {
-                    "0".to_owned()
-                } else {
-                    rate(share * most)
-                },
-            )
-        })
-        .collect();
-    Some(plot.finish(&time_labels(low, high), &below))
+    Some(plot.finish(&time_labels(low, high), &rate_labels(most)))
 }
 
 /// A row for each rate, ascending.
@@ -306,15 +288,11 @@ fn table(points: &[RatePoint], offered: Offer) -> Columns {
         let at = columns.head.iter().position(|h| h == name);
         at.is_some_and(|at| columns.rows.iter().any(|r| r[at] != "-"))
     };
-    ["errors", "client"]
-        .into_iter()
-        .fold(columns, |columns, name| {
-            if is_needed(name, &columns) {
-                columns
-            } else {
-                columns.without(name)
-            }
-        })
+    let optional = ["errors", "client"].into_iter();
+    optional.fold(columns, |columns, name| match is_needed(name, &columns) {
+        true => columns,
+        false => columns.without(name),
+    })
 }
 
 /// Why trials of a rate did not hold, each reason once.
@@ -325,20 +303,19 @@ fn reasons_at(point: &RatePoint) -> Vec<String> {
 /// The first of them, and how many more there are.
 fn why(point: &RatePoint) -> Option<String> {
     let all = reasons_at(point);
-    let reasons = all.first().map(|first| {
-        let more = all.len() - 1;
-        match more {
-            0 => first.clone(),
-            1 => format!("{first}; and one more reason"),
-            n => format!("{first}; and {n} more reasons"),
-        }
-    })?;
-    Some(format!("{}: {reasons}", rate(point.rate_per_s)))
+    let first = all.first()?;
+    let more = match all.len() - 1 {
+        0 => String::new(),
+        1 => "; and one more reason".to_owned(),
+        n => format!("; and {n} more reasons"),
+    };
+    Some(format!("{}: {first}{more}", rate(point.rate_per_s)))
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use testing::Text as _;
     use testing::journals::load;
     use verdict::capacity::{Capacity, Outcome, Search, SearchOptions, curve, quantiles_of};
 
@@ -405,12 +382,7 @@ pub(crate) mod tests {
     fn the_answer_comes_first_then_the_picture_then_the_table() {
         let example = example();
         let text = capacity_terminal(&example.view(), 90);
-        assert!(
-            text.starts_with(
-                "Capacity of http://h:8080/a_b\n\nThe highest rate that keeps p99 < 50 ms"
-            ),
-            "{text}"
-        );
+        text.begins("Capacity of http://h:8080/a_b\n\nThe highest rate that keeps p99 < 50 ms");
         let at = |part: &str| {
             text.find(part)
                 .unwrap_or_else(|| panic!("no {part:?} in\n{text}"))
@@ -421,10 +393,10 @@ pub(crate) mod tests {
         let picture = &text[at("objective\n") + 10..at("  offered/s")];
         assert_eq!(picture.matches('o').count(), 3, "{picture}");
         assert_eq!(picture.matches('x').count(), 3, "{picture}");
-        assert!(picture.contains("--------"), "{picture}");
-        assert!(text.contains("2,000       2,000  2.02ms"), "{text}");
-        assert!(text.contains("2 of 2"), "{text}");
-        assert!(!text.contains("errors  held"), "{text}");
+        picture.has("--------");
+        text.has("2,000       2,000  2.02ms");
+        text.has("2 of 2");
+        text.lacks("errors  held");
         assert!(text.lines().all(|l| l.chars().count() <= 90), "{text}");
     }
 
@@ -439,7 +411,7 @@ pub(crate) mod tests {
             ..example.view()
         };
         let text = capacity_terminal(&view, 90);
-        assert!(text.contains("It was stopped"), "{text}");
+        text.has("It was stopped");
         assert_eq!(text.matches("the limit").count(), 1, "{text}");
         let empty = CapacityView {
             steps: &[],
@@ -453,15 +425,13 @@ pub(crate) mod tests {
     fn markdown_and_json_say_the_same() {
         let example = example();
         let text = capacity_markdown(&example.view());
-        for part in [
+        text.has_all([
             "# Capacity of http://h:8080/a\\_b\n",
             "- The highest rate that keeps p99 \\< 50 ms",
             "\n```\n",
             "| offered/s | answered/s | p50 | p99 | held |",
             "## Why trials did not hold\n\n- 2,040: ",
-        ] {
-            assert!(text.contains(part), "no {part:?} in\n{text}");
-        }
+        ]);
         let document = capacity_json(&example.view());
         assert_eq!(document["lower_per_s"], 2000.0);
         assert_eq!(document["upper_is"], "missed");

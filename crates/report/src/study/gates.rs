@@ -1,6 +1,6 @@
 //! The gates of a run: lines for the terminal, a list for Markdown, a table for the page.
 
-use readings::text::{condition, counted, listed};
+use readings::text::{condition, counted, listed, once};
 use serde_json::{Value, json as object};
 use verdict::{GateOutcome, GateResult};
 
@@ -36,11 +36,6 @@ pub fn gates_terminal(gates: &[GateResult], width: usize, colour: bool) -> Strin
     terminal(gates, width, &Paint { colour })
 }
 
-/// The same in Markdown.
-pub fn gates_markdown(gates: &[GateResult]) -> String {
-    markdown(gates)
-}
-
 /// The gates as an array of JSON documents, each with its `sentence`.
 pub fn gates_json(gates: &[GateResult]) -> Value {
     let each = gates.iter().map(|gate| {
@@ -67,8 +62,8 @@ pub(crate) fn terminal(gates: &[GateResult], width: usize, paint: &Paint) -> Str
     out
 }
 
-/// A list of them; empty without gates.
-pub(crate) fn markdown(gates: &[GateResult]) -> String {
+/// The gates as a list in Markdown; empty without gates.
+pub fn gates_markdown(gates: &[GateResult]) -> String {
     if gates.is_empty() {
         return String::new();
     }
@@ -145,13 +140,8 @@ pub(crate) fn table(gates: &[GateResult]) -> Columns {
 pub(crate) fn summary(gates: &[GateResult], unsettled_fails: bool) -> String {
     let count = |outcome| gates.iter().filter(|gate| gate.outcome == outcome).count();
     let names = |outcome| {
-        let mut found: Vec<String> = Vec::new();
-        for gate in gates.iter().filter(|gate| gate.outcome == outcome) {
-            if !found.contains(&gate.name) {
-                found.push(gate.name.clone());
-            }
-        }
-        listed(&found)
+        let its = gates.iter().filter(|gate| gate.outcome == outcome);
+        listed(&once(its.map(|gate| gate.name.clone())))
     };
     let passed = count(GateOutcome::Passed);
     if passed == gates.len() {
@@ -189,6 +179,7 @@ pub(crate) fn summary(gates: &[GateResult], unsettled_fails: bool) -> String {
 pub(crate) mod tests {
     use super::*;
     use readings::{Gate, GateBound, GateMetric, Journal};
+    use testing::Text as _;
     use testing::journals::journal;
     use verdict::{Analysis, analyse};
 
@@ -256,29 +247,23 @@ pub(crate) mod tests {
             ["breached", "passed", "not judged", "passed", "unsettled"]
         );
         let text = terminal(&analysis.gates, 300, &Paint::plain());
-        for part in [
+        text.has_all([
             "Gates\n  breached   speed (balance: throughput > -3%): balance -31.0% [",
             "\n  passed     balance: throughput > -60%: balance -31.0% [",
             "\n  not judged lighttpd: throughput > -3%: lighttpd at connections=96; 6 of 6 blocks cannot be used: ",
             "\n  passed     balance: p50 < 10s: balance 4",
             "\n  unsettled  tie | <b> (balance: throughput > at): balance -31.0% [",
             "more than 1000 blocks would be needed: the figure is too near the bound",
-        ] {
-            assert!(text.contains(part), "no {part:?} in\n{text}");
-        }
+        ]);
         let page = html(&analysis.gates);
-        assert!(page.contains("tie | &lt;b&gt;"), "{page}");
-        assert!(
-            markdown(&analysis.gates).contains("- **unsettled**: tie \\| \\<b>"),
-            "{}",
-            markdown(&analysis.gates)
-        );
+        page.has("tie | &lt;b&gt;");
+        gates_markdown(&analysis.gates).has("- **unsettled**: tie \\| \\<b>");
         assert_eq!(
             summary(&analysis.gates, true),
             "2 of 5 gates passed; breached: speed; not judged: lighttpd: throughput > -3%; \
              unsettled, which fails: tie | <b>."
         );
         assert_eq!(summary(&analysis.gates[1..2], false), "The gate passed.");
-        assert!(html(&[]).is_empty() && markdown(&[]).is_empty());
+        assert!(html(&[]).is_empty() && gates_markdown(&[]).is_empty());
     }
 }

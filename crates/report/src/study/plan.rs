@@ -101,6 +101,7 @@ pub fn plan_json(header: &RunHeader, advice: &PlanAdvice) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use testing::Text as _;
     use testing::journals::journal;
 
     #[test]
@@ -110,17 +111,15 @@ mod tests {
         let header = &journal.header;
         let row = advice.rows.iter().find(|row| row.spread.is_some()).unwrap();
         let needed = words::needed(&row.targets[0]);
-        assert!(needed.contains("range"), "{needed}");
+        needed.has("range");
         let text = plan_terminal(header, &advice, 400);
         let (md, json) = (plan_markdown(header, &advice), plan_json(header, &advice));
-        for words in [
+        text.has_all([
             &needed,
             &words::which(row),
             "the margin",
             "standard deviation",
-        ] {
-            assert!(text.contains(words), "no {words} in {text}");
-        }
+        ]);
         assert!(md.contains(&needed) && md.contains("| 1% | 3% |"), "{md}");
         assert!(json["rows"][0]["sentence"].is_string(), "{json}");
         assert_eq!(json["block_s"], 60.0);

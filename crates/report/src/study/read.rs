@@ -158,6 +158,7 @@ fn table(readings: &[ToolReading]) -> Columns {
 mod tests {
     use super::*;
     use readings::Tool;
+    use testing::Text as _;
     use verdict::diagnose::diagnose;
 
     fn wrk() -> ToolReading {
@@ -194,16 +195,10 @@ Impossible mean
 - wrk with 96 connections (lines 3 to 9): 2,302.67 requests/s x 46.27 ms = 106.5 requests in flight, and there
 ";
         assert!(text.starts_with(head), "{text}");
-        assert!(text.ends_with("\nNot all there\n- lines 20 to 22: nothing\n"));
+        text.ends("\nNot all there\n- lines 20 to 22: nothing\n");
         let text = read_markdown(&read);
-        assert!(
-            text.contains("| 1 | 3-9 | wrk | http://near:8080/ | 96 | 8 |"),
-            "{text}"
-        );
-        assert!(
-            text.contains("\n## Impossible mean\n\n- wrk with 96"),
-            "{text}"
-        );
+        text.has("| 1 | 3-9 | wrk | http://near:8080/ | 96 | 8 |");
+        text.has("\n## Impossible mean\n\n- wrk with 96");
         let document = read_json(&read);
         assert_eq!(document["readings"][0]["tool"], "wrk");
         assert_eq!(document["findings"][0]["kind"], "impossible_mean");

@@ -7,9 +7,9 @@ use verdict::usl::{Level, LevelStep, Scaling};
 use crate::section::columns::Columns;
 use crate::section::document::Document;
 use crate::section::{Part, Section};
-use crate::study::capacity::range;
+use crate::study::capacity::{STOPPED, range};
 use crate::text::load::hosts::{made_by, names};
-use crate::text::plot::Plot;
+use crate::text::plot::{Plot, rate_labels};
 use readings::text::compact::time;
 use readings::text::once;
 use verdict::words::{self, flaw};
@@ -17,7 +17,6 @@ use verdict::words::{self, flaw};
 /// What `weigh capacity --concurrency` found.
 #[derive(Clone, Copy, Debug)]
 pub struct ScalingView<'a> {
-    /// The target.
     pub url: &'a str,
     /// Throughput by concurrency, and the law.
     pub scaling: &'a Scaling,
@@ -29,7 +28,6 @@ pub struct ScalingView<'a> {
     pub stopped: bool,
 }
 
-const STOPPED: &str = "It was stopped; this is what was measured until then.";
 const CAPTION: &str = "requests/s against connections: o measured, ^ at least (the client was the \
                        limit), | spread of the rounds, . the law, within what was measured";
 
@@ -144,15 +142,10 @@ fn picture(scaling: &Scaling, width: usize) -> Option<String> {
             plot.mark(at(level), spread.middle, mark);
         }
     }
-    let left: Vec<(f64, String)> = [0.0, 0.25, 0.5, 0.75, 1.0]
-        .map(|share| share * most)
-        .into_iter()
-        .map(|value| (value, if value > 0.0 { rate(value) } else { "0".into() }))
-        .collect();
     let below: Vec<(f64, String)> = shown()
         .map(|l| (at(l), grouped(u64::from(l.connections))))
         .collect();
-    Some(plot.finish(&left, &below))
+    Some(plot.finish(&rate_labels(most), &below))
 }
 
 /// A row for each concurrency, ascending.

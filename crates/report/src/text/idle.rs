@@ -128,6 +128,7 @@ pub fn idle_json(held: &IdleHeld) -> Value {
 mod tests {
     use super::*;
     use readings::{IdleReading, IdleStage, ServerState};
+    use testing::Text as _;
 
     fn held() -> IdleHeld {
         let stage = |connections: u64, is_after| IdleStage {
@@ -163,18 +164,14 @@ mod tests {
     #[test]
     fn the_cost_of_a_connection_and_what_comes_back_are_said() {
         let text = idle_terminal(&held(), "http://x/");
-        for part in [
+        text.has_all([
             "10,000 idle connections @ http://x/, after one request on each",
             "Server memory: 600B per connection; 100% of it was freed after they closed",
             "Client memory: 300B per connection",
             "10,010",
-        ] {
-            assert!(text.contains(part), "no {part:?} in {text}");
-        }
-        assert!(
-            !text.contains("cgroup") && !text.contains("Invalid"),
-            "{text}"
-        );
+        ]);
+        text.lacks("cgroup");
+        text.lacks("Invalid");
         let document = idle_json(&held());
         assert_eq!(document["server_bytes_per_connection"], 600.0);
         assert_eq!(document["opened"], 10_000);
@@ -185,14 +182,8 @@ mod tests {
         let mut ended = held();
         (0..200).for_each(|_| ended.reading.close(IdleEnd::Closed, 5.0));
         let text = idle_terminal(&ended, "http://x/");
-        assert!(
-            text.contains("200 closed by the server, after 5.0 to 5.0 s"),
-            "{text}"
-        );
-        assert!(
-            text.contains("Invalid: the server ended 200 of 10,000"),
-            "{text}"
-        );
+        text.has("200 closed by the server, after 5.0 to 5.0 s");
+        text.has("Invalid: the server ended 200 of 10,000");
         let problems = idle_json(&ended)["problems"].as_array().unwrap().len();
         assert_eq!(problems, 1);
     }

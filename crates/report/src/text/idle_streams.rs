@@ -44,6 +44,7 @@ pub fn idle_streams(reading: &LoadReading) -> Option<String> {
 mod tests {
     use super::*;
     use crate::load_terminal;
+    use testing::Text as _;
     use testing::journals::load;
 
     /// Two connections of so many streams, of which 200 are busy on average.
@@ -60,18 +61,13 @@ mod tests {
     fn streams_that_the_server_does_not_allow_are_told() {
         let limited = reading(1_000);
         let note = idle_streams(&limited).unwrap();
-        for part in [
+        note.has_all([
             "only about 200 of the 2,000 streams",
             "at most 100 streams per connection",
-        ] {
-            assert!(note.contains(part), "no {part:?} in {note}");
-        }
+        ]);
         let text = load_terminal(&verdict::JudgedLoad::of(&limited), "http://h/", &[]);
-        assert!(
-            text.contains("queueing, some 200 streams over the throughput"),
-            "{text}"
-        );
-        assert!(!text.contains("2,000 streams over"), "{text}");
+        text.has("queueing, some 200 streams over the throughput");
+        text.lacks("2,000 streams over");
     }
 
     #[test]

@@ -47,7 +47,6 @@ pub(crate) fn of(reading: &LoadReading) -> Option<(&LastingReading, Names)> {
     is_told.then(|| (lasting, Names::of(lasting.traffic)))
 }
 
-/// The rows of its times.
 pub(crate) fn rows(reading: &LoadReading) -> Vec<(&'static str, &Histogram)> {
     let Some((lasting, names)) = of(reading) else {
         return Vec::new();
@@ -139,7 +138,7 @@ fn reached_share(share: f64) -> String {
     format!("{percent:.3}%")
 }
 
-/// How exchanges ended.
+
 fn ends(lasting: &LastingReading) -> String {
     let ends: Vec<String> = lasting
         .ends
@@ -184,6 +183,7 @@ mod tests {
     use super::*;
     use crate::load_terminal;
     use readings::Pacing;
+    use testing::Text as _;
     use verdict::JudgedLoad;
 
     fn times(ms: u64, count: u64) -> Histogram {
@@ -217,35 +217,27 @@ mod tests {
         let told =
             |reading: &LoadReading| load_terminal(&JudgedLoad::of(reading), "http://a/", &[]);
         let text = told(&reading);
-        for line in [
+        text.has_all([
             "  First event           21.0ms ",
             "  Gap between events    20.0ms ",
             "  Lag (from due)        1.00ms ",
             "  1 stream opened, 1 open at the end; 1,000 events, 100kB\n",
             "  Ends: 1 closed by the client at the end of the load\n",
             "Events/sec:         50.0\n",
-        ] {
-            assert!(text.contains(line), "no {line:?} in\n{text}");
-        }
-        assert!(
-            !text.contains("stall") && !text.contains("Of the events"),
-            "{text}"
-        );
-        assert!(
-            !text.contains("Invalid") && !text.contains("Latency"),
-            "{text}"
-        );
+        ]);
+        text.lacks("stall");
+        text.lacks("Of the events");
+        text.lacks("Invalid");
+        text.lacks("Latency");
         let lasting = reading.lasting.as_mut().unwrap();
         (lasting.lost, lasting.merged, lasting.stalls) = (2, 63, 1);
         lasting.stall_longest_s = 1.5;
         lasting.count_end("reset", true, 3);
         let text = told(&reading);
-        for line in [
+        text.has_all([
             "  Of the events: 2 lost, 63 held back and merged with the one before\n",
             "  1 stall, the longest of 1.50s\n",
             "end of the load, 3 reset (cut)\n",
-        ] {
-            assert!(text.contains(line), "no {line:?} in\n{text}");
-        }
+        ]);
     }
 }

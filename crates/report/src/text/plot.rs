@@ -1,6 +1,7 @@
 //! Pictures made of characters.
 
 use readings::text::compact::time;
+use readings::text::rate;
 
 /// Rows of a picture, without its lower axis.
 const HEIGHT: usize = 14;
@@ -115,18 +116,32 @@ fn place(value: f64, (low, high): (f64, f64), cells: usize) -> usize {
     (share * (cells - 1) as f64).round() as usize
 }
 
+const LABELLED: [f64; 5] = [0.0, 0.25, 0.5, 0.75, 1.0];
+
 /// Labels for a scale of log10 microseconds: as many as there is room for.
 pub(crate) fn time_labels(low: f64, high: f64) -> Vec<(f64, String)> {
-    let steps = [0.0, 0.25, 0.5, 0.75, 1.0];
-    let at = steps.map(|share| low + share * (high - low));
-    at.into_iter()
-        .map(|value| (value, time(10f64.powf(value))))
-        .collect()
+    let at = LABELLED.map(|share| low + share * (high - low));
+    at.map(|value| (value, time(10f64.powf(value)))).into()
+}
+
+/// Labels for rates from 0.
+pub(crate) fn rate_labels(most: f64) -> Vec<(f64, String)> {
+    let label = |value| {
+        if value > 0.0 {
+            rate(value)
+        } else {
+            "0".to_owned()
+        }
+    };
+    LABELLED
+        .map(|share| (share * most, label(share * most)))
+        .into()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use testing::Text as _;
 
     #[test]
     fn values_stand_where_they_belong() {
@@ -151,10 +166,8 @@ mod tests {
         assert_eq!(lines[9].find('o'), Some(11 + 15));
         assert!(lines[13].starts_with("        0 +"), "{text}");
         assert_eq!(lines[14].matches('+').count(), 4, "{text}");
-        assert!(
-            lines[15].ends_with("100") && !lines[15].contains("52"),
-            "{text}"
-        );
+        lines[15].ends("100");
+        lines[15].lacks("52");
     }
 
     #[test]

@@ -130,6 +130,7 @@ impl Paint {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use testing::Text as _;
     use testing::journals::journal;
     use verdict::analyse;
 
@@ -148,24 +149,16 @@ mod tests {
     fn the_sentences_come_first_and_throughput_before_latency() {
         let text = shown(200, false);
         let lines: Vec<&str> = text.lines().collect();
-        assert!(
-            lines[0].starts_with("- balance costs 31") && lines[0].contains("of the throughput"),
-            "{text}"
-        );
-        assert!(
-            lines[1].starts_with("! invalid: lighttpd against direct, throughput"),
-            "{text}"
-        );
-        assert!(
-            lines[2].contains("balance raises the median latency from 0.4"),
-            "{text}"
-        );
+        lines[0].begins("- balance costs 31");
+        lines[0].has("of the throughput");
+        lines[1].begins("! invalid: lighttpd against direct, throughput");
+        lines[2].has("balance raises the median latency from 0.4");
     }
 
     #[test]
     fn everything_the_reader_needs_is_there() {
         let text = shown(200, false);
-        for part in [
+        text.has_all([
             "Figures at connections=96\n  subject   requests/s  offered/s",
             "\n  balance       13,8",
             "Noise floor\n  throughput at connections=96: direct against itself shows",
@@ -174,9 +167,7 @@ mod tests {
             "Failed: 1 trial\n  1 of lighttpd: did not become ready within 10 s",
             "\nFixed design: one look, after all 6 blocks, with the whole error budget of 5%. 23 trials",
             "differences within 3% do not matter. Everything is in runs/7\n",
-        ] {
-            assert!(text.contains(part), "no {part:?} in\n{text}");
-        }
+        ]);
     }
 
     #[test]
@@ -203,10 +194,7 @@ mod tests {
         );
         assert!(rows[1].contains(&"0.25".to_owned()), "{text}");
         assert!(rows[2].contains(&"1.50".to_owned()), "{text}");
-        assert!(
-            text.contains("sampled 7.0 times a second of measured time, which took 0.50% of"),
-            "{text}"
-        );
+        text.has("sampled 7.0 times a second of measured time, which took 0.50% of");
         for line in text.lines() {
             assert!(line.chars().count() <= 100, "{line:?}");
         }
@@ -218,7 +206,7 @@ mod tests {
         for line in text.lines() {
             assert!(line.chars().count() <= 60, "{line:?}");
         }
-        assert!(text.contains("  balance       13,8"));
+        text.has("  balance       13,8");
     }
 
     #[test]
@@ -243,8 +231,8 @@ mod tests {
         let analysis = analyse(&journal);
         let plain = verbose(&journal.header, &analysis, 200, false, None);
         assert!(!plain.contains('\x1b'), "{plain:?}");
-        assert!(plain.contains("b\u{241b}[30;40m"), "{plain}");
-        assert!(!plain.contains("\n+ faster"), "{plain}");
+        plain.has("b\u{241b}[30;40m");
+        plain.lacks("\n+ faster");
         let coloured = verbose(&journal.header, &analysis, 200, true, None);
         let foreign = ["\x1b[30", "\x1b[31m", "\n+ faster"];
         assert!(
@@ -257,6 +245,6 @@ mod tests {
     fn colour_is_only_there_when_asked_for() {
         assert!(!shown(100, false).contains('\x1b'));
         let coloured = shown(100, true);
-        assert!(coloured.starts_with("\x1b[31;1m-\x1b[0m balance costs"));
+        coloured.begins("\x1b[31;1m-\x1b[0m balance costs");
     }
 }

@@ -6,7 +6,6 @@ use crate::text::grid::{grid, wrapped};
 /// How many lines of a long list are named one by one.
 const NAMED_MAX: usize = 8;
 
-/// How the lists of a report look.
 #[derive(Clone, Copy)]
 pub(crate) enum Lists {
     /// Indented below the heading.

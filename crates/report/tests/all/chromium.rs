@@ -92,14 +92,12 @@ pub const MISFITS: &str = r#"(() => {
   return found.slice(0, 8);
 })()"#;
 
-/// A browser with one tab.
 pub struct Browser {
     child: Child,
     to: ChildStdin,
     from: Receiver<Value>,
     session: String,
     calls: u64,
-    /// Events that were not waited for.
     events: Vec<Value>,
 }
 
@@ -209,7 +207,6 @@ impl Browser {
         self.wait_for("Page.loadEventFired", |_| true);
     }
 
-    /// The value of an expression in the page.
     pub fn value(&mut self, expression: &str) -> Value {
         let params = json!({
             "expression": expression, "returnByValue": true, "awaitPromise": true,

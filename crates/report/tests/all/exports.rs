@@ -1,6 +1,7 @@
 //! The formats of other programs, read by the rules of each.
 
 use std::collections::BTreeSet;
+use testing::Text as _;
 
 use readings::{Condition, Journal, JournalRow, RunHeader};
 use report::{Better, bencher, github, openmetrics, otava};
@@ -109,7 +110,7 @@ fn what_is_without_limit_is_left_out() {
     let balance = &document["proxy-cost/balance/connections=96"];
     assert_eq!(balance["requests-per-s"], object!({"value": value}));
     let text = openmetrics(&journal.header, &analysis);
-    assert!(text.contains("weighstation_ratio_low{"), "{text}");
+    text.has("weighstation_ratio_low{");
     for text in [text, otava(&journal.header, &analysis)] {
         assert!(!text.contains("inf") && !text.contains("NaN"), "{text}");
     }
@@ -199,14 +200,8 @@ fn otava_reads_one_line_with_a_number_in_each_column_of_a_figure() {
     }
     let (header, analysis) = &runs()[3];
     let text = otava(header, analysis);
-    assert!(
-        text.contains("\n2023-11-14 22:13:20 +0000,,,0.1.0,"),
-        "{text}"
-    );
-    assert!(
-        text.contains(",balance/connections=96/requests_per_s/ratio,"),
-        "{text}"
-    );
+    text.has("\n2023-11-14 22:13:20 +0000,,,0.1.0,");
+    text.has(",balance/connections=96/requests_per_s/ratio,");
 }
 
 /// A sample's name, labels and value.

@@ -5,6 +5,7 @@ use readings::{
     SystemMetrics, Trial,
 };
 use report::RunFacts;
+use testing::Text as _;
 use testing::journals;
 use verdict::{Analysis, analyse};
 
@@ -116,14 +117,10 @@ fn trials_that_the_machine_spoilt_are_in_no_picture() {
         }
     });
     let analysis = same_median(&journal);
-    assert_eq!(analysis.invalid.len(), 6, "{:?}", analysis.invalid);
+    assert_eq!(analysis.invalid.len(), 6, "{analysis:?}");
     let page = page(&journal, &analysis);
-    assert!(
-        summary(&page, "nginx: median").contains("p99 10"),
-        "{}",
-        summary(&page, "nginx: median")
-    );
-    assert!(!page.contains("p99 2.00ms"));
+    summary(&page, "nginx: median").has("p99 10");
+    page.lacks("p99 2.00ms");
 }
 
 #[test]
@@ -152,8 +149,8 @@ fn wrong_answers_set_no_axis() {
     let page = page(&journal, &analysis);
     let from = page.find("<section id=\"time\">").unwrap();
     let picture = page[from..].split("</section>").next().unwrap();
-    assert!(picture.contains("closed loops of 8 trials"), "{picture}");
-    assert!(!picture.contains(">200,000"), "{picture}");
+    picture.has("closed loops of 8 trials");
+    picture.lacks(">200,000");
     let csv = report::csv(&journal, &analysis);
     let problems = csv.lines().filter(|line| line.contains("wrong"));
     assert_eq!(problems.count(), 4, "{csv}");

@@ -1,7 +1,7 @@
 //! One subject under two settings: every form has what the levels come to.
 
 use jsonschema::Validator;
-use readings::{Condition, Journal, JournalRow, RunHeader, Trial};
+use readings::{Condition, Journal, RunHeader, Trial};
 use report::{PullRequest, RunFacts};
 use testing::journals;
 use verdict::{Verdict, analyse};
@@ -28,9 +28,7 @@ fn journal() -> Journal {
             ..trial
         })
     };
-    let trials = journals::trials().into_iter().filter_map(of_level);
-    let rows = trials.map(|trial| JournalRow::Trial(Box::new(trial)));
-    Journal::new(header, rows.collect())
+    Journal::of_trials(header, journals::trials().into_iter().filter_map(of_level))
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! How long a run's answer is.
 
+use testing::Text as _;
 use testing::made_up::MadeUp;
 
 const WIDTH: usize = 100;
@@ -43,13 +44,10 @@ fn an_answer_keeps_to_its_lines_and_to_the_width() {
                 for line in text.lines() {
                     assert!(line.chars().count() <= WIDTH, "{line:?}: {about}");
                 }
-                assert!(!text.contains("more warning"), "{about}");
-                assert!(
-                    text.ends_with(
-                        "Everything: weigh report weigh-runs/x-1 --verbose; \
-                                        pictures: report.html there.\n"
-                    ),
-                    "{about}"
+                text.lacks("more warning");
+                text.ends(
+                    "Everything: weigh report weigh-runs/x-1 --verbose; \
+                                        pictures: report.html there.\n",
                 );
                 let named = (1..subjects).map(|number| format!("name-{number} "));
                 let missing: Vec<String> = named.filter(|name| !text.contains(name)).collect();

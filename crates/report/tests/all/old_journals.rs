@@ -12,6 +12,7 @@
 
 use readings::Journal;
 use serde_json::Value;
+use testing::Text as _;
 use verdict::capacity::{Outcome, Search, SearchOptions, Step};
 
 fn journal(name: &str) -> Journal {
@@ -57,7 +58,6 @@ const FIGURES: [&str; 5] = [
     "subject_value",
     "rate_per_s",
 ];
-/// What names it.
 const NAMES: [&str; 3] = ["condition", "metric", "subject"];
 
 #[test]
@@ -138,10 +138,7 @@ fn a_run_that_was_killed_in_the_middle_of_a_line_is_read() {
     assert!(whole.is_complete() && !cut.is_complete());
     let broken = [&text[..200], b"\n"].concat();
     let error = Journal::parse(&broken).unwrap_err().to_string();
-    assert!(
-        error.starts_with("line 1: expected a journal row"),
-        "{error}"
-    );
+    error.begins("line 1: expected a journal row");
 }
 
 /// The steps of a search under a noisy machine, whose bounds fell twice: until the bounds stand the

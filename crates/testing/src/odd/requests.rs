@@ -162,7 +162,6 @@ pub struct Framing {
     pub what: &'static str,
     pub fields: &'static str,
     pub body: &'static str,
-    /// Bytes of the content.
     pub content: u64,
     pub h1: Fate,
     /// In HTTP/2 the fields are the same, and this is the content, if there is any.
@@ -321,7 +320,6 @@ pub fn all(step: usize) -> Vec<Request> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answers {
     BackEnd,
-    /// The balancer, with this status.
     Balancer(u16),
 }
 

@@ -5,8 +5,9 @@
 
 mod fourteen;
 
+use readings::RunHeader;
 use verdict::simulate::{
-    BadStarts, Drift, Noise, Outliers, Scenario, Shape, Tally, simulate, simulate_with,
+    BadStarts, Drift, Outliers, Scenario, Shape, Tally, simulate, simulate_with,
 };
 use verdict::{Looks, Rules};
 
@@ -51,11 +52,9 @@ fn main() {
     );
     let rules = Rules {
         baseline: "direct".into(),
-        matters: 0.03,
-        matters_failures: 0.001,
-        matters_ms: None,
         confidence: 1.0 - 3.0 * 0.0221,
         looks: Looks::of(30),
+        ..Rules::of(&RunHeader::default())
     };
     for (seed, (name, scenario)) in chosen() {
         if scenario.blocks == 30 {
@@ -106,31 +105,29 @@ fn powers() -> Vec<(String, Scenario)> {
     let mut all = Vec::new();
     for blocks in [3, 5, 10] {
         for between in [0.03, 0.12] {
-            let of = |speeds: Vec<f64>, carried: f64| Scenario {
-                speeds,
-                conditions: 4,
-                blocks,
-                pairs: true,
-                noise: Noise {
-                    between,
-                    carried,
-                    ..Scenario::of(1.0).noise
-                },
-                ..Scenario::of(1.0)
+            let mut add = |what: &str, speeds: Vec<f64>, carried: f64| {
+                let mut scenario = Scenario {
+                    speeds,
+                    conditions: 4,
+                    blocks,
+                    pairs: true,
+                    ..Scenario::of(1.0)
+                };
+                (scenario.noise.between, scenario.noise.carried) = (between, carried);
+                let noise = between * 100.0;
+                all.push((format!("{blocks} blocks, noise {noise}%, {what}"), scenario));
             };
-            let name = |what: &str| format!("{blocks} blocks, noise {}%, {what}", between * 100.0);
-            let gaps = vec![1.1, 1.25, 1.5, 2.0, 3.0];
-            all.push((name("gaps"), of(gaps, 0.0)));
-            all.push((name("equal"), of(vec![1.0; 5], 0.0)));
-            all.push((name("equal, 0.5 carried"), of(vec![1.0; 5], 0.5)));
+            add("gaps", vec![1.1, 1.25, 1.5, 2.0, 3.0], 0.0);
+            add("equal", vec![1.0; 5], 0.0);
+            add("equal, 0.5 carried", vec![1.0; 5], 0.5);
         }
     }
     all
 }
 
 fn scenarios() -> Vec<(String, Scenario)> {
-    let mut all: Vec<(String, Scenario)> = covered()
-        .into_iter()
+    let covered = covered().into_iter();
+    let mut all: Vec<(String, Scenario)> = covered
         .map(|(name, scenario)| (name.to_owned(), scenario))
         .collect();
     // What the t interval alone would not stand, in each design.
@@ -144,271 +141,130 @@ fn scenarios() -> Vec<(String, Scenario)> {
     all
 }
 
-/// Scenarios whose blocks are not independent, not symmetrical or not what they seem.
-fn hostile() -> Vec<(&'static str, Scenario)> {
-    let with = |noise: Noise| Scenario {
-        noise,
-        ..Scenario::of(1.0)
-    };
-    let usual = Scenario::of(1.0).noise;
-    let loud = Noise {
-        between: 0.15,
-        ..usual
-    };
-    let one_sided = Some(Outliers {
-        share: 0.1,
+fn outliers(share: f64, one_sided: bool) -> Option<Outliers> {
+    Some(Outliers {
+        share,
         speed: 0.6,
-        one_sided: true,
-    });
-    let shape = |shape| with(Noise { shape, ..loud });
-    let carried = |carried| with(Noise { carried, ..loud });
-    let client = |speed: f64, most: f64| Scenario {
-        client: Some(most),
-        ..Scenario::of(speed)
-    };
-    vec![
-        ("equal, noise 15%", with(loud)),
-        ("0.3 carried to the next block", carried(0.3)),
-        ("0.5 carried to the next block", carried(0.5)),
-        (
-            "exponential blocks of the subject",
-            shape(Shape::Exponential),
-        ),
-        ("lognormal blocks of the subject", shape(Shape::Lognormal)),
-        (
-            "subject loses 40% in 10% of blocks, noise 3%",
-            Scenario {
-                outliers: one_sided,
-                ..with(usual)
-            },
-        ),
-        (
-            "subject loses 40% in 10% of blocks, noise 15%",
-            Scenario {
-                outliers: one_sided,
-                ..with(loud)
-            },
-        ),
-        (
-            "half of the subject's starts fail, repeated",
-            Scenario {
-                bad_starts: Some(BadStarts {
-                    share: 0.5,
-                    speed: 0.7,
-                    failed: 0.04,
-                }),
-                ..Scenario::of(1.0)
-            },
-        ),
-        ("30% slower, client limits both", client(0.7, 0.5)),
-        ("30% slower, client limits the baseline", client(0.7, 0.75)),
-        ("30% faster, client limits the subject", client(1.3, 1.1)),
-        (
-            "latency 1.9% higher, in steps of a tenth",
-            Scenario {
-                latency: true,
-                latency_step: Some(1.0 / 10.4),
-                noise: Noise {
-                    between: 0.002,
-                    ..usual
-                },
-                ..Scenario::of(1.0 / 1.019)
-            },
-        ),
-        ("6% faster, noise 3%", Scenario::of(1.06)),
-        (
-            "3% faster, noise 1%",
-            Scenario {
-                noise: Noise {
-                    between: 0.01,
-                    ..usual
-                },
-                ..Scenario::of(1.03)
-            },
-        ),
-        (
-            "equal, noise 1%",
-            with(Noise {
-                between: 0.01,
-                ..usual
-            }),
-        ),
-    ]
+        one_sided,
+    })
 }
 
-fn covered() -> Vec<(&'static str, Scenario)> {
-    let noise = |between| Noise {
-        between,
-        ..Scenario::of(1.0).noise
-    };
-    let equal = Scenario::of(1.0);
-    let loud = Scenario {
-        noise: noise(0.15),
-        ..Scenario::of(1.0)
-    };
-    let drift = |drift| Scenario {
-        drift,
-        ..loud.clone()
-    };
-    let one_by_one = Noise {
-        slices: 1,
-        ..loud.noise
-    };
-    let delta = Scenario::of(1.03);
-    let twice = Scenario::of(1.03 * 1.03);
-    vec![
-        ("equal, noise 3%", equal.clone()),
-        ("equal, noise 15%", loud.clone()),
-        (
-            "equal, noise 15%, linear drift 2 sigma",
-            drift(Drift::Linear(2.0)),
-        ),
-        (
-            "equal, noise 15%, step drift 2 sigma",
-            drift(Drift::Step(2.0)),
-        ),
-        (
-            "equal, noise 15%, linear drift, one slice",
-            Scenario {
-                noise: one_by_one,
-                ..drift(Drift::Linear(2.0))
-            },
-        ),
-        (
-            "equal, noise 15%, step drift, one slice",
-            Scenario {
-                noise: one_by_one,
-                ..drift(Drift::Step(2.0))
-            },
-        ),
-        (
-            "equal, noise 15%, 10 blocks",
-            Scenario {
-                blocks: 10,
-                ..loud.clone()
-            },
-        ),
-        (
-            "equal, noise 15%, 5 blocks",
-            Scenario {
-                blocks: 5,
-                ..loud.clone()
-            },
-        ),
-        (
-            "equal, noise 15%, 5 subjects x 3 conditions",
-            Scenario {
-                speeds: vec![1.0; 5],
-                conditions: 3,
-                ..loud.clone()
-            },
-        ),
-        (
-            "equal, noise 15%, throughput and latency",
-            Scenario {
-                latency: true,
-                ..loud.clone()
-            },
-        ),
-        (
-            "equal, noise 15%, outliers: 5% of trials lose 40%",
-            Scenario {
-                outliers: Some(Outliers {
-                    share: 0.05,
-                    speed: 0.6,
-                    one_sided: false,
-                }),
-                ..loud.clone()
-            },
-        ),
-        (
-            "delta, noise 1%",
-            Scenario {
-                noise: noise(0.01),
-                ..delta.clone()
-            },
-        ),
-        (
-            "delta, noise 2%",
-            Scenario {
-                noise: noise(0.02),
-                ..delta.clone()
-            },
-        ),
-        ("delta, noise 3%", delta.clone()),
-        (
-            "delta, noise 3%, 10 blocks",
-            Scenario {
-                blocks: 10,
-                ..delta.clone()
-            },
-        ),
-        (
-            "delta, noise 3%, linear drift 2 sigma",
-            Scenario {
-                drift: Drift::Linear(2.0),
-                ..delta.clone()
-            },
-        ),
-        (
-            "delta, noise 3%, outliers",
-            Scenario {
-                outliers: Some(Outliers {
-                    share: 0.05,
-                    speed: 0.6,
-                    one_sided: false,
-                }),
-                ..delta.clone()
-            },
-        ),
-        ("2 delta, noise 3%", twice.clone()),
-        (
-            "2 delta, noise 3%, 10 blocks",
-            Scenario {
-                blocks: 10,
-                ..twice.clone()
-            },
-        ),
-        (
-            "2 delta, noise 5%",
-            Scenario {
-                noise: noise(0.05),
-                ..twice.clone()
-            },
-        ),
-        (
-            "2 delta, noise 3%, linear drift",
-            Scenario {
-                drift: Drift::Linear(2.0),
-                ..twice.clone()
-            },
-        ),
-        (
-            "2 delta, noise 3%, step drift",
-            Scenario {
-                drift: Drift::Step(2.0),
-                ..twice.clone()
-            },
-        ),
-        (
-            "2 delta, noise 3%, 5 subjects x 3 conditions",
-            Scenario {
-                speeds: vec![1.0, 1.0, 1.0, 1.0, 1.03 * 1.03],
-                conditions: 3,
-                ..twice.clone()
-            },
-        ),
-        (
-            "2 delta, noise 3%, outliers",
-            Scenario {
-                outliers: Some(Outliers {
-                    share: 0.05,
-                    speed: 0.6,
-                    one_sided: false,
-                }),
-                ..twice.clone()
-            },
-        ),
-        ("10% slower, noise 3%", Scenario::of(0.9)),
-    ]
+type Named = (&'static str, Scenario);
+
+/// Adds a baseline and a subject of this speed, with this noise between blocks and other changes.
+fn add(
+    all: &mut Vec<Named>,
+    name: &'static str,
+    (speed, between): (f64, f64),
+    change: fn(&mut Scenario),
+) {
+    let mut scenario = Scenario::of(speed);
+    scenario.noise.between = between;
+    change(&mut scenario);
+    all.push((name, scenario));
+}
+
+/// Scenarios whose blocks are not independent, not symmetrical or not what they seem.
+fn hostile() -> Vec<Named> {
+    let mut all = Vec::new();
+    let mut add = |name, of, change| add(&mut all, name, of, change);
+    let (quiet, loud) = ((1.0, 0.03), (1.0, 0.15));
+    let one_sided: fn(&mut Scenario) = |s| s.outliers = outliers(0.1, true);
+    add("equal, noise 15%", loud, |_| {});
+    add("0.3 carried to the next block", loud, |s| {
+        s.noise.carried = 0.3
+    });
+    add("0.5 carried to the next block", loud, |s| {
+        s.noise.carried = 0.5
+    });
+    add("exponential blocks of the subject", loud, |s| {
+        s.noise.shape = Shape::Exponential;
+    });
+    add("lognormal blocks of the subject", loud, |s| {
+        s.noise.shape = Shape::Lognormal;
+    });
+    add(
+        "subject loses 40% in 10% of blocks, noise 3%",
+        quiet,
+        one_sided,
+    );
+    add(
+        "subject loses 40% in 10% of blocks, noise 15%",
+        loud,
+        one_sided,
+    );
+    add("half of the subject's starts fail, repeated", quiet, |s| {
+        s.bad_starts = Some(BadStarts {
+            share: 0.5,
+            speed: 0.7,
+            failed: 0.04,
+        });
+    });
+    add("30% slower, client limits both", (0.7, 0.03), |s| {
+        s.client = Some(0.5)
+    });
+    add("30% slower, client limits the baseline", (0.7, 0.03), |s| {
+        s.client = Some(0.75);
+    });
+    add("30% faster, client limits the subject", (1.3, 0.03), |s| {
+        s.client = Some(1.1);
+    });
+    let late = (1.0 / 1.019, 0.002);
+    add("latency 1.9% higher, in steps of a tenth", late, |s| {
+        (s.latency, s.latency_step) = (true, Some(1.0 / 10.4));
+    });
+    add("6% faster, noise 3%", (1.06, 0.03), |_| {});
+    add("3% faster, noise 1%", (1.03, 0.01), |_| {});
+    add("equal, noise 1%", (1.0, 0.01), |_| {});
+    all
+}
+
+fn covered() -> Vec<Named> {
+    let mut all = Vec::new();
+    let mut add = |name, of, change| add(&mut all, name, of, change);
+    let (loud, delta, twice) = ((1.0, 0.15), (1.03, 0.03), (1.03 * 1.03, 0.03));
+    let linear: fn(&mut Scenario) = |s| s.drift = Drift::Linear(2.0);
+    let step: fn(&mut Scenario) = |s| s.drift = Drift::Step(2.0);
+    let ten: fn(&mut Scenario) = |s| s.blocks = 10;
+    let slow: fn(&mut Scenario) = |s| s.outliers = outliers(0.05, false);
+    add("equal, noise 3%", (1.0, 0.03), |_| {});
+    add("equal, noise 15%", loud, |_| {});
+    add("equal, noise 15%, linear drift 2 sigma", loud, linear);
+    add("equal, noise 15%, step drift 2 sigma", loud, step);
+    add("equal, noise 15%, linear drift, one slice", loud, |s| {
+        (s.drift, s.noise.slices) = (Drift::Linear(2.0), 1);
+    });
+    add("equal, noise 15%, step drift, one slice", loud, |s| {
+        (s.drift, s.noise.slices) = (Drift::Step(2.0), 1);
+    });
+    add("equal, noise 15%, 10 blocks", loud, ten);
+    add("equal, noise 15%, 5 blocks", loud, |s| s.blocks = 5);
+    add("equal, noise 15%, 5 subjects x 3 conditions", loud, |s| {
+        (s.speeds, s.conditions) = (vec![1.0; 5], 3);
+    });
+    add("equal, noise 15%, throughput and latency", loud, |s| {
+        s.latency = true
+    });
+    add(
+        "equal, noise 15%, outliers: 5% of trials lose 40%",
+        loud,
+        slow,
+    );
+    add("delta, noise 1%", (1.03, 0.01), |_| {});
+    add("delta, noise 2%", (1.03, 0.02), |_| {});
+    add("delta, noise 3%", delta, |_| {});
+    add("delta, noise 3%, 10 blocks", delta, ten);
+    add("delta, noise 3%, linear drift 2 sigma", delta, linear);
+    add("delta, noise 3%, outliers", delta, slow);
+    add("2 delta, noise 3%", twice, |_| {});
+    add("2 delta, noise 3%, 10 blocks", twice, ten);
+    add("2 delta, noise 5%", (twice.0, 0.05), |_| {});
+    add("2 delta, noise 3%, linear drift", twice, linear);
+    add("2 delta, noise 3%, step drift", twice, step);
+    add("2 delta, noise 3%, 5 subjects x 3 conditions", twice, |s| {
+        (s.speeds, s.conditions) = (vec![1.0, 1.0, 1.0, 1.0, 1.03 * 1.03], 3);
+    });
+    add("2 delta, noise 3%, outliers", twice, slow);
+    add("10% slower, noise 3%", (0.9, 0.03), |_| {});
+    all
 }

@@ -4,7 +4,6 @@ use crate::stats::forecast::{Aim, Forecast, forecast};
 use crate::stats::sample::Sample;
 use crate::{Note, Rules, Verdict};
 
-/// A verdict and what qualifies it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Decision {
     pub verdict: Verdict,
@@ -45,11 +44,9 @@ pub(crate) fn decide(
         return decided(Verdict::Same, note.into_iter().collect());
     }
     if excludes_zero && beyond && p_adjusted < alpha {
-        let better = (sample.mean > 0.0) == higher_is_better;
-        let verdict = if better {
-            Verdict::Faster
-        } else {
-            Verdict::Slower
+        let verdict = match (sample.mean > 0.0) == higher_is_better {
+            true => Verdict::Faster,
+            false => Verdict::Slower,
         };
         return match withheld_difference(sample, rules, verdict) {
             Some(note) => decided(Verdict::Inconclusive, vec![note]),
@@ -120,17 +117,10 @@ fn companion_differs(verdict: Verdict, estimate: f64, (low, high): (f64, f64)) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::Normal;
+    use crate::fixtures::{Normal, header};
 
     fn rules() -> Rules {
-        Rules {
-            baseline: "direct".into(),
-            matters: 0.03,
-            matters_failures: 0.001,
-            matters_ms: None,
-            confidence: 0.95,
-            looks: crate::Looks::of(10),
-        }
+        Rules::of(&header(10))
     }
 
     fn experiment(random: &mut Normal, effect: f64, noise: f64, blocks: usize) -> Sample {
@@ -148,12 +138,10 @@ mod tests {
     fn share(effect: f64, noise: f64, blocks: usize, wanted: &[Verdict]) -> f64 {
         let mut random = Normal::with_seed(20_240_229);
         let runs = 500;
-        let hits = (0..runs)
-            .filter(|_| {
-                wanted.contains(&verdict_of(&experiment(&mut random, effect, noise, blocks)))
-            })
-            .count();
-        hits as f64 / f64::from(runs)
+        let hits = (0..runs).filter(|_| {
+            wanted.contains(&verdict_of(&experiment(&mut random, effect, noise, blocks)))
+        });
+        hits.count() as f64 / f64::from(runs)
     }
 
     const DIFFERENT: &[Verdict] = &[Verdict::Faster, Verdict::Slower];
@@ -180,24 +168,22 @@ mod tests {
         let mut random = Normal::with_seed(7);
         for blocks in [3, 5, 10] {
             let truth = 0.08;
-            let held = (0..1500)
-                .filter(|_| {
-                    let sample = experiment(&mut random, truth, 0.03, blocks);
-                    let (low, high) = sample.interval(0.95).unwrap();
-                    low <= truth && truth <= high
-                })
-                .count();
-            let coverage = held as f64 / 1500.0;
+            let held = (0..1500).filter(|_| {
+                let sample = experiment(&mut random, truth, 0.03, blocks);
+                let (low, high) = sample.interval(0.95).unwrap();
+                low <= truth && truth <= high
+            });
+            let coverage = held.count() as f64 / 1500.0;
+            // Wider than that of blocks that are known to be independent.
             assert!(
-                // Wider than that of blocks that are known to be independent.
                 (0.955..0.995).contains(&coverage),
-                "{coverage} with {blocks} blocks"
+                "{coverage} with {blocks}"
             );
         }
     }
 
-    fn sample(blocks: usize, mean: f64, sd: f64) -> Sample {
-        Sample::made_of(blocks, mean, sd)
+    fn sample(mean: f64, sd: f64) -> Sample {
+        Sample::made_of(10, mean, sd)
     }
 
     #[test]
@@ -216,39 +202,38 @@ mod tests {
             (0.02, 0.009, Verdict::Same),
         ];
         for (mean, sd, expected) in cases {
-            let s = sample(10, mean, sd);
+            let s = sample(mean, sd);
             assert_eq!(verdict_of(&s), expected, "mean {mean}, sd {sd}");
         }
     }
 
     #[test]
     fn lower_latency_is_faster() {
-        let s = sample(10, 0.1, 0.02);
+        let s = sample(0.1, 0.02);
         let p = s.p_value().unwrap();
         assert_eq!(decide(&s, &rules(), p, 1, false).verdict, Verdict::Slower);
     }
 
     #[test]
     fn a_measurable_difference_that_does_not_matter_is_noted() {
-        let s = sample(10, 0.01, 0.005);
+        let s = sample(0.01, 0.005);
         let d = decide(&s, &rules(), s.p_value().unwrap(), 1, true);
         assert_eq!(d.verdict, Verdict::Same);
         assert_eq!(d.notes, [Note::SmallerThanMatters]);
-        let s = sample(10, 0.001, 0.005);
+        let s = sample(0.001, 0.005);
         assert!(decide(&s, &rules(), 0.5, 1, true).notes.is_empty());
     }
 
     #[test]
     fn a_measurable_difference_that_may_matter_is_not_the_same() {
-        let s = sample(10, 0.02, 0.02);
+        let s = sample(0.02, 0.02);
         let (low, high) = s.interval(0.95).unwrap();
         assert!(low > 0.0 && high > rules().delta(), "{low} {high}");
         let d = decide(&s, &rules(), s.p_value().unwrap(), 1, true);
         assert_eq!(d.verdict, Verdict::Inconclusive);
         assert!(
             matches!(d.notes[..], [Note::MayMatter, Note::MoreBlocks { .. }]),
-            "{:?}",
-            d.notes
+            "{d:?}"
         );
     }
 
@@ -261,7 +246,7 @@ mod tests {
 
     #[test]
     fn many_comparisons_ask_for_more() {
-        let s = sample(10, 0.05, 0.05);
+        let s = sample(0.05, 0.05);
         let p = s.p_value().unwrap();
         assert_eq!(decide(&s, &rules(), p, 1, true).verdict, Verdict::Faster);
         let d = decide(&s, &rules(), p * 12.0, 12, true);
@@ -286,7 +271,7 @@ mod tests {
         let d = decide(&s, &rules(), s.p_value().unwrap(), 1, true);
         assert_eq!(d.verdict, Verdict::Inconclusive);
         let [Note::CompanionDiffers { verdict, ratio, .. }] = d.notes[..] else {
-            panic!("{:?}", d.notes);
+            panic!("{d:?}");
         };
         assert_eq!(verdict, Verdict::Slower);
         assert!((ratio.ln() + 0.015).abs() < 0.005, "{ratio}");
@@ -294,29 +279,22 @@ mod tests {
 
     #[test]
     fn the_same_is_withheld_where_most_blocks_lie_elsewhere() {
-        let mut s = sample(10, 0.0, 0.06);
+        let mut s = sample(0.0, 0.06);
         // As if the t interval were narrow: the companion's is as wide as the blocks.
         s.sd = 0.005;
         let d = decide(&s, &rules(), 0.5, 1, true);
         assert_eq!(d.verdict, Verdict::Inconclusive);
-        assert!(
-            matches!(
-                d.notes[..],
-                [Note::CompanionDiffers {
-                    verdict: Verdict::Same,
-                    ..
-                }]
-            ),
-            "{:?}",
-            d.notes
-        );
+        let [Note::CompanionDiffers { verdict, .. }] = d.notes[..] else {
+            panic!("{d:?}");
+        };
+        assert_eq!(verdict, Verdict::Same);
     }
 
     #[test]
     fn where_blocks_do_not_help_the_advice_says_what_would() {
         const DELTA: f64 = 0.029_558_8;
         let advised = |mean, sd| {
-            let sample = Sample::made_of(10, mean, sd);
+            let sample = sample(mean, sd);
             let aim = Aim {
                 delta: DELTA,
                 alpha: 0.05,

@@ -26,7 +26,6 @@ pub(crate) struct Draft<'a> {
     pub events: Option<events::Evidence>,
 }
 
-/// What all comparisons of a run rest on.
 #[derive(Clone, Copy)]
 pub(crate) struct Run<'r, 'a> {
     pub rules: &'r Rules,
@@ -51,14 +50,12 @@ pub(crate) fn in_run<T>(
     })
 }
 
-/// What decides a comparison.
 pub(crate) struct Case<'c> {
     pub run: &'c Run<'c, 'c>,
     /// The rules for the comparison: its margin may be a time.
     pub rules: &'c Rules,
     pub draft: &'c Draft<'c>,
     pub p_adjusted: Option<f64>,
-    /// The comparisons of its family.
     pub comparisons: usize,
 }
 

@@ -213,7 +213,6 @@ pub(super) fn memory(reading: &Reading, _: &LoadReading) -> Option<Value> {
 
 /// Half of the time between two requests that ask a starting server whether it is ready, us.
 const START_HALF_US: f64 = 5_000.0;
-/// The same for a reload.
 const RELOAD_HALF_US: f64 = 2_500.0;
 
 /// The start time of the server that the load addresses.
@@ -273,10 +272,8 @@ pub(super) fn failures_per_event(noticed: &EventsReading) -> f64 {
     (noticed.failed as f64 + 0.5) / noticed.events.len().max(1) as f64
 }
 
-/// A time around events.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EventTime {
-    /// The step in which it is known, s.
     pub step_s: f64,
     time_s: fn(&EventsReading) -> Option<f64>,
 }

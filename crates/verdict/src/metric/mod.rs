@@ -149,7 +149,6 @@ impl Metric {
         }
     }
 
-    /// The loop that it is measured in.
     pub(crate) fn load_loop(self) -> Loop {
         match self.is_of_open_loop() {
             true => Loop::Open,

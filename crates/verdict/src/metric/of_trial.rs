@@ -9,7 +9,6 @@ use crate::trial::lag::late_beside;
 use crate::trial::others;
 use crate::{Flaw, Metric, Reason, TrialFlaw};
 
-/// What one trial has to say on one metric.
 pub(crate) enum Datum {
     Value(Value),
     /// The load was not part of the trial.

@@ -73,7 +73,6 @@ pub type QuantileFigure = Result<f64, QuantileBound>;
 #[derive(Clone, Debug)]
 pub(crate) struct QuantileEvidence<'a> {
     quantile: f64,
-    /// One for each block.
     loads: Vec<&'a LoadReading>,
     all: Histogram,
 }

@@ -14,7 +14,6 @@ pub(super) enum Of {
     Latency(f64),
     /// What the servers on the subject's path cost.
     Servers,
-    /// Instructions that they retired.
     Instructions(InstructionScope),
     /// How the first server started; only where a run asks for it.
     Start,
@@ -38,12 +37,10 @@ pub(super) enum Of {
     EventTime(EventTime),
 }
 
-/// In which loop a metric is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Loops {
     Closed,
     Open,
-    /// Over both.
     Both,
 }
 
@@ -56,15 +53,12 @@ pub enum Unit {
     Us,
     /// Microseconds of CPU time for each request.
     UsPerRequest,
-    /// The same for each message.
     UsPerMessage,
     InstructionsPerRequest,
     Bytes,
     /// A share of all requests, 0 to 1.
     Share,
-    /// A number for each event.
     PerEvent,
-    /// Seconds.
     S,
 }
 
@@ -74,7 +68,6 @@ pub(super) type Figure = fn(&Reading, &LoadReading) -> Option<Value>;
 pub(super) struct Row {
     /// In the JSON document; ends in its unit.
     pub name: &'static str,
-    /// In sentences.
     pub words: &'static str,
     pub unit: Unit,
     pub of: Of,

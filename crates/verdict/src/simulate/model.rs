@@ -23,7 +23,6 @@ const ANSWERS: u64 = 200;
 
 const BASELINE: &str = "direct";
 
-/// The header of a scenario's run.
 pub(super) fn header(scenario: &Scenario) -> RunHeader {
     let mut subjects = vec![BASELINE.to_owned()];
     subjects.extend((1..=scenario.speeds.len()).map(|i| format!("subject-{i}")));

@@ -10,7 +10,6 @@ pub struct Scenario {
     pub conditions: u32,
     /// Whether the median latency of an open loop is measured beside the throughput.
     pub latency: bool,
-    /// Blocks planned.
     pub blocks: u32,
     /// The smallest difference that matters, as a fraction.
     pub matters: f64,
@@ -53,7 +52,6 @@ pub struct Noise {
 /// the scenario says.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Shape {
-    /// Normal.
     Normal,
     /// Of the subjects only, exponential: a start is seldom much faster than the others.
     Exponential,
@@ -93,7 +91,6 @@ pub struct Outliers {
 pub struct BadStarts {
     /// The share of starts, 0 to 1.
     pub share: f64,
-    /// What is left of their speed.
     pub speed: f64,
     /// The share of their requests that fail.
     pub failed: f64,

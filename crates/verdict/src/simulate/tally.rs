@@ -17,7 +17,6 @@ pub struct Tally {
     pub with_false_difference: u32,
     /// Questions over all experiments: a metric under a condition.
     pub questions: u32,
-    /// Those with any false difference.
     pub questions_with_false: u32,
     /// Those in which any pair of equal subjects was told apart, and the pairs that truly differ by
     /// at least a factor of two, with how many of them were told apart; only where pairs are judged.
@@ -40,15 +39,10 @@ pub struct SubjectTally {
     /// What matters, as a fraction.
     pub matters: f64,
     pub comparisons: u32,
-    /// Called faster.
     pub faster: u32,
-    /// Called slower.
     pub slower: u32,
-    /// Called the same.
     pub same: u32,
-    /// Left inconclusive.
     pub inconclusive: u32,
-    /// Called invalid.
     pub invalid: u32,
     /// Comparisons whose published interval holds the true ratio.
     pub covered: u32,

@@ -11,7 +11,6 @@ pub(crate) enum Together {
     Pairs(Joint),
 }
 
-/// A test of a family.
 #[derive(Clone, Debug)]
 pub(crate) struct Test<D> {
     pub draft: D,
@@ -19,7 +18,6 @@ pub(crate) struct Test<D> {
     pub p: Option<f64>,
     /// The p value after the correction over the family.
     pub p_adjusted: Option<f64>,
-    /// The tests of the family.
     pub of: usize,
 }
 

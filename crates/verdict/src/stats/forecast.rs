@@ -24,7 +24,6 @@ pub(crate) struct Aim {
     pub delta: f64,
     /// The error rate of one look.
     pub alpha: f64,
-    /// The comparisons of the question.
     pub comparisons: usize,
 }
 

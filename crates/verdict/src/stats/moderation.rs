@@ -63,7 +63,6 @@ pub(crate) struct Group {
     pub members: Vec<Member>,
 }
 
-/// What comparisons share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shared {
     scale: Scale,

@@ -15,7 +15,6 @@ const FEWEST_FOR_SKEWNESS: usize = 15;
 /// The log ratios of a comparison, one per block, as far as a decision needs them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Sample {
-    /// How many blocks.
     pub blocks: usize,
     pub mean: f64,
     /// Their standard deviation (n - 1); 0 for a single block.

@@ -17,7 +17,6 @@
 
 use crate::stats::student::t_quantile;
 
-/// Values in a batch.
 const BATCH: usize = 5;
 /// Batches at the end that are never cut off: few are alike by chance too easily.
 const BATCHES_KEPT: usize = 5;
@@ -77,7 +76,6 @@ pub enum Series {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unsteady {
     pub series: Series,
-    /// How many values it has.
     pub values: usize,
     /// The mean of what would have to be cut off.
     pub before: f64,

@@ -1,7 +1,10 @@
 //! Student's t distribution, and the chi-square distribution. Student's is `statrs`'; its quantile is wrong by up to a
 //! thousandth where degrees of freedom are many, hence Newton's method here.
 
+use serde::Serialize;
 use statrs::distribution::{ChiSquared, Continuous, ContinuousCDF, StudentsT};
+
+use crate::FEWEST_BLOCKS;
 
 /// The chance of a value at least as far from zero as `t`, under Student's t distribution with
 /// `degrees` degrees of freedom: the two-sided p value.
@@ -65,6 +68,42 @@ pub(crate) fn chi_square_quantile(p: f64, degrees: f64) -> f64 {
 /// Nothing without degrees of freedom.
 fn distribution(degrees: f64) -> Option<StudentsT> {
     StudentsT::new(0.0, 1.0, degrees).ok()
+}
+
+/// A mean over blocks, with Student's interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct BlockMean {
+    pub value: f64,
+    /// Lower end of its interval; absent with fewer than [`FEWEST_BLOCKS`] blocks.
+    pub low: Option<f64>,
+    /// Upper end.
+    pub high: Option<f64>,
+    pub blocks: usize,
+}
+
+impl BlockMean {
+    /// `None` without blocks.
+    pub(crate) fn of(values: &[f64], confidence: f64) -> Option<Self> {
+        let blocks = values.len();
+        let count = blocks as f64;
+        let value = values.iter().sum::<f64>() / count;
+        let squares: f64 = values.iter().map(|one| (one - value).powi(2)).sum();
+        let half = (blocks >= FEWEST_BLOCKS).then(|| {
+            let error = (squares / (count - 1.0) / count).sqrt();
+            t_quantile(0.5 + confidence / 2.0, count - 1.0) * error
+        });
+        (blocks > 0).then(|| Self {
+            value,
+            low: half.map(|half| value - half),
+            high: half.map(|half| value + half),
+            blocks,
+        })
+    }
+
+    /// Both ends of the interval.
+    pub fn interval(&self) -> Option<(f64, f64)> {
+        self.low.zip(self.high)
+    }
 }
 
 #[cfg(test)]

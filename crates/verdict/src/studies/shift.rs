@@ -24,7 +24,6 @@ pub const SHIFT_QUANTILES: [f64; 8] = [0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.
 /// A subject's latency in the open loop against the baseline's, quantile by quantile.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Shift {
-    /// The condition it holds for.
     pub condition: Condition,
     pub subject: String,
     pub baseline: String,
@@ -43,7 +42,6 @@ pub struct ShiftAt {
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// Blocks used.
     pub blocks: usize,
 }
 
@@ -123,7 +121,7 @@ mod tests {
         }
         let analysis = analyse(&header(6), &trials);
         let [shift] = &analysis.shifts[..] else {
-            panic!("{:?}", analysis.shifts);
+            panic!("{analysis:?}");
         };
         let at = |q: f64| shift.quantiles.iter().find(|at| at.quantile == q);
         let middle = at(0.5).unwrap();

@@ -81,9 +81,7 @@ pub struct Analysis {
     pub noise_floor: Vec<NoiseFloor>,
     /// The latency of every subject against the baseline's, quantile by quantile.
     pub shifts: Vec<Shift>,
-    /// The pauses of the client, by block.
     pub pauses: Vec<BlockPauses>,
-    /// Each subject's figures.
     pub table: Vec<SubjectRow>,
     /// Trials measured, invalid ones included.
     pub trials_done: usize,
@@ -145,7 +143,6 @@ impl Analysis {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FailureCount {
     pub reason: String,
-    /// How many trials.
     pub count: usize,
     /// The subjects whose trials they were, as first seen.
     pub subjects: Vec<String>,

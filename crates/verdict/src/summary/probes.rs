@@ -42,15 +42,13 @@ pub(crate) fn cost(cells: &Cells<'_>) -> Option<ProbesCost> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{closed, done, header, trial};
-    use readings::{Outcome, SystemMetrics};
+    use crate::fixtures::{closed, done, header, measured, trial};
+    use readings::SystemMetrics;
 
     #[test]
     fn the_cost_is_that_of_the_measured_time() {
         let mut outcome = done(Some(closed(1000.0)), None);
-        let Outcome::Done(reading) = &mut outcome else {
-            unreachable!()
-        };
+        let reading = measured(&mut outcome);
         reading.probed = Some(SystemMetrics {
             looked_s: 10.0,
             looks: 70,

@@ -120,10 +120,7 @@ mod tests {
     fn what_cannot_be_measured_at_all_keeps_no_run_going() {
         let mut rows = blocks(10, 0.69, 0.01);
         for row in rows.iter_mut().filter(|r| r.subject == "balance") {
-            row.outcome = Outcome::Failed {
-                reason: "did not become ready".into(),
-                cause: readings::FailureCause::Subject,
-            };
+            row.outcome = Outcome::failed("did not become ready", readings::FailureCause::Subject);
         }
         assert!(settled(&analyse(&header(30), &rows)));
         // Some of it can be: the next blocks may bring the rest.

@@ -101,7 +101,7 @@ impl Overloaded {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{closed, done, header, open, trial};
+    use crate::fixtures::{closed, done, header, in_closed, open, reading, throughput, trial};
     use readings::{Offered, WrongKind};
 
     /// A trial whose open loop carried half of 2,000/s, after a closed loop of this throughput.
@@ -124,7 +124,7 @@ mod tests {
         let within = overloaded(4_000.0);
         assert!(!is_lasting(&header, &[], &within));
         assert!(is_lasting(&header, &[&within], &within));
-        let good = trial(1, "balance", false, done(Some(closed(4_000.0)), None));
+        let good = in_closed(1, "balance", closed(4_000.0));
         assert!(!is_lasting(&header, &[&good], &within));
         assert!(!is_lasting(&header, &[&within], &good));
     }
@@ -135,17 +135,11 @@ mod tests {
         let mut wrong = closed(1_000.0);
         wrong.errors_all.status = 9_000;
         let mut both = overloaded(1_000.0);
-        let readings::Outcome::Done(reading) = &mut both.outcome else {
-            panic!("it was measured");
-        };
-        reading.throughput = Some(wrong);
+        reading(&mut both).throughput = Some(wrong);
         assert!(!is_lasting(&header, &[&overloaded(1_000.0)], &both));
         // A busy client's throughput is a lower bound.
         let mut busy = overloaded(1_000.0);
-        let readings::Outcome::Done(reading) = &mut busy.outcome else {
-            panic!("it was measured");
-        };
-        reading.throughput.as_mut().unwrap().client.saturated = true;
+        throughput(&mut busy).client.saturated = true;
         assert!(!is_lasting(&header, &[], &busy));
     }
     /// A trial of which one answer in ten was wrong.
@@ -157,7 +151,7 @@ mod tests {
             expected: expected.to_owned(),
             found: "13 bytes".to_owned(),
         }];
-        trial(1, "balance", false, done(Some(load), None))
+        in_closed(1, "balance", load)
     }
 
     #[test]

@@ -10,7 +10,6 @@ const MANY_CPUS: f64 = 0.25;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct CpusOfOthers {
     pub cpus: f64,
-    /// CPUs of the machine.
     pub of_cpus: u32,
 }
 

@@ -22,7 +22,6 @@ pub struct Starts {
     pub all: usize,
     /// Those that failed or are invalid through the subject's doing.
     pub failed: usize,
-    /// The first reason.
     #[serde(skip)]
     pub reason: Option<Reason>,
 }
@@ -44,7 +43,6 @@ impl Starts {
         starts
     }
 
-    /// The starts of both.
     pub(crate) fn plus(self, other: Starts) -> Starts {
         Starts {
             all: self.all + other.all,

@@ -1,7 +1,6 @@
 //! Simulated runs as the tools print them.
 use crate::run::Run;
 
-/// wrk's times.
 fn wrk_time(us: f64) -> String {
     match us {
         _ if us >= 1e6 => format!("{:.2}s", us / 1e6),

@@ -96,7 +96,6 @@ fn figure<'a>(
     .filter(|figure| figure.value.is_finite())
 }
 
-/// The subject in the ranking of the metric.
 fn ranked<'a>(analysis: &'a Analysis, row: &SubjectRow, metric: Metric) -> Option<&'a Ranked> {
     let mut rankings = analysis.rankings.iter();
     let ranking = rankings.find(|one| {

@@ -6,9 +6,9 @@ use readings::{Condition, RunHeader};
 use verdict::{Analysis, Metric};
 
 use super::{Figure, figures};
+use crate::section::run::capitalised;
 use crate::text::visible::visible;
 
-/// What a family has of a figure.
 type Sample = fn(&Figure<'_>) -> Option<f64>;
 
 /// The families of a metric: what follows its name, and what it is.
@@ -58,7 +58,7 @@ pub fn openmetrics(header: &RunHeader, analysis: &Analysis) -> String {
     for metric in Metric::ALL {
         for (end, what, sample) in OF_METRIC {
             let name = format!("weighstation_{}{end}", metric.name());
-            let help = format!("{}{what}.", capital(metric.words()));
+            let help = format!("{}{what}.", capitalised(metric.words()));
             let its = figures.iter().filter(|figure| figure.metric == metric);
             let samples = its.filter_map(|figure| {
                 let named: [(&str, &str); 2] = [
@@ -97,12 +97,6 @@ fn put(out: &mut String, name: &str, help: &str, samples: impl Iterator<Item = (
     for (labels, value) in samples {
         out.push_str(&format!("{name}{{{labels}}} {value}\n"));
     }
-}
-
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    let first = letters.next().map(|letter| letter.to_ascii_uppercase());
-    first.into_iter().chain(letters).collect()
 }
 
 /// Labels of a sample, without braces: `named` ones, and `factor_NAME` for each factor. Letters that a

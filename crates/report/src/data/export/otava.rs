@@ -44,7 +44,6 @@ pub fn otava(header: &RunHeader, analysis: &Analysis) -> String {
     format!("{head}\n{line}\n")
 }
 
-/// Text as a cell of the one line.
 fn cell(text: &str) -> String {
     field(&one_line(text))
 }

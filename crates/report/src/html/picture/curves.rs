@@ -1,12 +1,12 @@
 //! Latency over quantile, on a quantile scale that gives each nine the same space.
 
 use readings::Condition;
-use readings::text::condition;
+use readings::text::once;
 use verdict::{Analysis, Distribution, SubjectRow};
 
 use crate::html::picture::axis::{Scale, quantile_ticks, time_ticks};
-use crate::html::picture::svg::{Anchor, Picture, escaped, legend};
-use readings::text::compact::{ends_kept, time};
+use crate::html::picture::svg::{Picture, figure, legend, titled};
+use readings::text::compact::time;
 
 const WIDTH: f64 = 880.0;
 const LEFT: f64 = 70.0;
@@ -28,12 +28,7 @@ struct Curve<'a> {
 
 /// One picture for each condition: the distribution of each subject's response latency.
 pub(crate) fn curves(analysis: &Analysis, subjects: &[String]) -> String {
-    let mut conditions: Vec<&Condition> = Vec::new();
-    for one in &analysis.distributions {
-        if !conditions.contains(&&one.condition) {
-            conditions.push(&one.condition);
-        }
-    }
+    let conditions = once(analysis.distributions.iter().map(|one| &one.condition));
     let each = conditions.into_iter().enumerate();
     each.filter_map(|(number, place)| {
         let all = analysis.distributions.iter();
@@ -48,11 +43,8 @@ pub(crate) fn curves(analysis: &Analysis, subjects: &[String]) -> String {
         let curves = here.iter().filter_map(|one| {
             // No further than the table goes, which has latencies of open loops.
             let is_short = one.is_of_open_loop && !has_p99(one);
-            curve(
-                one,
-                colour(one)?,
-                if is_short { P98 } else { f64::INFINITY },
-            )
+            let last = if is_short { P98 } else { f64::INFINITY };
+            curve(one, colour(one)?, last)
         });
         let curves: Vec<Curve<'_>> = curves.collect();
         let how = match here.iter().any(|one| one.is_of_open_loop) {
@@ -127,57 +119,26 @@ fn drawn(number: usize, place: &Condition, curves: &[Curve<'_>], how: &str) -> O
     let x = Scale::new(0.0, right, LEFT, RIGHT);
     let y = Scale::new(low, high, BOTTOM, TOP);
 
-    let text = condition(place);
-    let mut title = "Response latency over quantile".to_owned();
-    if !text.is_empty() {
-        title.push_str(&format!(", {text}"));
-    }
+    let title = titled("Response latency over quantile", place);
     let summaries: Vec<&str> = curves.iter().map(|c| c.summary.as_str()).collect();
-    let mut picture = Picture::new(
-        &format!("curves-{number}"),
-        WIDTH,
-        &title,
-        &summaries.join("; "),
-    );
-    for (value, label) in time_ticks(low, high) {
-        let at = y.place(value);
-        picture.line("grid", (LEFT, at), (RIGHT, at));
-        picture.text("tick", (LEFT - 6.0, at + 4.0), Anchor::End, &label);
-    }
-    for (value, label) in quantile_ticks(right) {
-        let at = x.place(value);
-        picture.line("grid", (at, TOP), (at, BOTTOM));
-        picture.text("tick", (at, BOTTOM + 16.0), Anchor::Middle, &label);
-    }
-    let mut labels: Vec<(f64, &Curve<'_>)> = Vec::new();
+    let id = format!("curves-{number}");
+    let mut picture = Picture::new(&id, WIDTH, &title, &summaries.join("; "));
+    picture.rows(&y, &time_ticks(low, high), (LEFT, RIGHT));
+    picture.columns(&x, &quantile_ticks(right), (TOP, BOTTOM));
+    let mut names = Vec::new();
     for c in curves {
         let points = c.points.iter().map(|p| (x.place(p.0), y.place(p.1)));
         let points: Vec<(f64, f64)> = points.collect();
         let class = format!("curve l{} d{}", c.colour % 8, c.colour % 4);
         picture.polyline(&class, &points);
         let end = points.last().map_or(BOTTOM, |point| point.1);
-        labels.push((end, c));
+        names.push((end, c.colour, c.name, c.summary.as_str()));
     }
-    // Names are at the ends of the curves, pushed apart if they would overlap.
-    labels.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let mut free = f64::NEG_INFINITY;
-    for (end, c) in labels {
-        let at = end.max(free);
-        free = at + 18.0;
-        let class = format!("mark c{}", c.colour % 8);
-        picture.mark(c.colour, &class, (RIGHT + 14.0, at), &c.summary);
-        let name = ends_kept(c.name, 15);
-        picture.text("label", (RIGHT + 24.0, at + 4.0), Anchor::Start, &name);
-    }
+    let free = picture.names(RIGHT + 14.0, names);
     let height = (BOTTOM + 28.0).max(free + 10.0);
-    Some(format!(
-        "<figure class=\"wide\"><figcaption>{}</figcaption>\n{}{}</figure>\n",
-        escaped(&format!(
-            "{title} ({how}; as far as {RESOLVED} answers or more lie beyond)"
-        )),
-        picture.finish(height),
-        legend(curves.iter().map(|c| (c.name, Some(c.colour))))
-    ))
+    let caption = format!("{title} ({how}; as far as {RESOLVED} answers or more lie beyond)");
+    let legend = legend(curves.iter().map(|c| (c.name, Some(c.colour))));
+    Some(figure(&caption, &(picture.finish(height) + &legend)))
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! The rate of good answers around events, second by second.
 
-use readings::text::{condition, counted};
+use readings::text::{counted, once};
 use readings::{Condition, EventReading, Journal, LoadRow};
 use verdict::{Analysis, judged_trials};
 
 use crate::html::picture::axis::{Scale, rate_ticks};
-use crate::html::picture::svg::{Anchor, Picture, escaped, legend};
+use crate::html::picture::svg::{Anchor, Picture, figure, legend, titled};
 
 const WIDTH: f64 = 880.0;
 const LEFT: f64 = 76.0;
@@ -24,7 +24,6 @@ struct Line<'a> {
     events: &'a [EventReading],
 }
 
-/// One picture for each condition with events.
 pub(crate) fn event_rows(journal: &Journal, analysis: &Analysis, subjects: &[String]) -> String {
     let mut lines: Vec<Line<'_>> = Vec::new();
     for judged in judged_trials(journal, &analysis.judgements) {
@@ -43,12 +42,7 @@ pub(crate) fn event_rows(journal: &Journal, analysis: &Analysis, subjects: &[Str
             });
         }
     }
-    let mut places: Vec<&Condition> = Vec::new();
-    for line in &lines {
-        if !places.contains(&line.condition) {
-            places.push(line.condition);
-        }
-    }
+    let places = once(lines.iter().map(|line| line.condition));
     let each = places.iter().enumerate().map(|(number, place)| {
         let here: Vec<&Line<'_>> = lines.iter().filter(|l| l.condition == *place).collect();
         picture(number, place, &here, subjects)
@@ -90,18 +84,10 @@ fn picture(number: usize, place: &Condition, lines: &[&Line<'_>], subjects: &[St
     }
     let x = Scale::new(0.0, last_s, LEFT, RIGHT);
     let y = Scale::new(0.0, most, BOTTOM, TOP);
-    let mut title = "Good answers per second around the events".to_owned();
-    let text = condition(place);
-    if !text.is_empty() {
-        title.push_str(&format!(", {text}"));
-    }
+    let title = titled("Good answers per second around the events", place);
     let described = counted(lines.len(), "trial");
     let mut picture = Picture::new(&format!("events-{number}"), WIDTH, &title, &described);
-    for (value, label) in rate_ticks(0.0, most) {
-        let at = y.place(value);
-        picture.line("grid", (LEFT, at), (RIGHT, at));
-        picture.text("tick", (LEFT - 6.0, at + 4.0), Anchor::End, &label);
-    }
+    picture.rows(&y, &rate_ticks(0.0, most), (LEFT, RIGHT));
     for (value, _) in rate_ticks(0.0, last_s) {
         let at = x.place(value);
         let label = format!("{}", (value * 100.0).round() / 100.0);
@@ -138,10 +124,8 @@ fn picture(number: usize, place: &Condition, lines: &[&Line<'_>], subjects: &[St
             continue;
         }
         let at = |row: &LoadRow| {
-            (
-                x.place(row.start_s + row.duration_s / 2.0),
-                y.place(row.requests_per_s()),
-            )
+            let middle = x.place(row.start_s + row.duration_s / 2.0);
+            (middle, y.place(row.requests_per_s()))
         };
         let points: Vec<(f64, f64)> = whole(line.rows).map(at).collect();
         let class = format!("curve thin l{} d{}", line.colour % 8, line.colour % 4);
@@ -149,12 +133,8 @@ fn picture(number: usize, place: &Condition, lines: &[&Line<'_>], subjects: &[St
     }
     let names = (0..subjects.len()).filter(|colour| used[*colour] > 0);
     let names = names.map(|colour| (subjects[colour].as_str(), Some(colour)));
-    format!(
-        "<figure class=\"wide\"><figcaption>{}</figcaption>\n{}{}</figure>\n",
-        escaped(&format!("{title} (a line for each block)")),
-        picture.finish(BOTTOM + 46.0),
-        legend(names)
-    )
+    let caption = format!("{title} (a line for each block)");
+    figure(&caption, &(picture.finish(BOTTOM + 46.0) + &legend(names)))
 }
 
 #[cfg(test)]

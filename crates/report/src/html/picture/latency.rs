@@ -1,14 +1,13 @@
 //! Latency against offered rate: the main picture of latency.
 
 use readings::RunHeader;
-use readings::text::{condition, fraction};
+use readings::text::fraction;
 use verdict::{Analysis, CurveRow, LatencyCurves, SubjectCurve};
 
 use crate::html::page::PICTURE_STYLE;
 use crate::html::picture::axis::{Scale, Tick, rate_ticks, time_ticks};
-use crate::html::picture::svg::{Anchor, Picture, escaped, legend};
+use crate::html::picture::svg::{Anchor, Picture, figure, legend, titled};
 use crate::section::run::capitalised;
-use readings::text::compact::ends_kept;
 use verdict::words::{curve_legend, curve_point};
 
 const WIDTH: f64 = 880.0;
@@ -96,11 +95,7 @@ impl Panel {
             capitalised(&title),
             curve_legend(curves)
         );
-        Some(format!(
-            "<figure class=\"wide\"><figcaption>{}</figcaption>\n{picture}{}</figure>\n",
-            escaped(&caption),
-            legend(names)
-        ))
+        Some(figure(&caption, &(picture + &legend(names))))
     }
 
     /// The title and the picture as an SVG element.
@@ -132,49 +127,27 @@ impl Panel {
         let most = most.fold(0.0, f64::max) * 1.02;
         let x = Scale::new(0.0, most, LEFT, RIGHT);
         let y = Scale::new(low - 0.05, high + 0.05, BOTTOM, TOP);
-        let place = condition(&curves.condition);
-        let title = match place.is_empty() {
-            true => self.what.clone(),
-            false => format!("{}, {place}", self.what),
-        };
+        let title = titled(&self.what, &curves.condition);
         let hints = subjects()
             .flat_map(|(one, rows)| rows.iter().map(|row| curve_point(&one.subject, row)));
         let hints: Vec<String> = hints.collect();
         let mut picture = Picture::new(&self.id, WIDTH, &title, &hints.join("; "));
-        for (value, label) in time_ticks(low - 0.05, high + 0.05) {
-            let at = y.place(value);
-            picture.line("grid", (LEFT, at), (RIGHT, at));
-            picture.text("tick", (LEFT - 6.0, at + 4.0), Anchor::End, &label);
-        }
-        for (value, label) in (self.ticks)(most) {
-            let at = x.place(value);
-            picture.line("grid", (at, TOP), (at, BOTTOM));
-            picture.text("tick", (at, BOTTOM + 16.0), Anchor::Middle, &label);
-        }
+        picture.rows(&y, &time_ticks(low - 0.05, high + 0.05), (LEFT, RIGHT));
+        picture.columns(&x, &(self.ticks)(most), (TOP, BOTTOM));
         let middle = (LEFT + RIGHT) / 2.0;
         picture.text("tick", (middle, BOTTOM + 32.0), Anchor::Middle, self.axis);
         let is_over = |row: &CurveRow| row.overloaded > 0;
         if subjects().any(|(_, rows)| rows.iter().any(is_over)) {
             picture.text("tick", (LEFT - 6.0, OVER + 4.0), Anchor::End, "overload");
         }
-        let mut labels: Vec<(f64, usize, &str)> = Vec::new();
+        let mut names = Vec::new();
         for (one, rows) in subjects() {
             let colour = colours.iter().position(|name| *name == one.subject);
             let colour = colour.unwrap_or(0);
             let end = self.curve(&mut picture, (&x, &y), (one, rows), colour);
-            labels.push((end, colour, &one.subject));
+            names.push((end, colour, one.subject.as_str(), one.subject.as_str()));
         }
-        // Names are at the ends of the curves, pushed apart if they would overlap.
-        labels.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let mut free = f64::NEG_INFINITY;
-        for (end, colour, name) in labels {
-            let at = end.max(free);
-            free = at + 18.0;
-            let class = format!("mark c{}", colour % 8);
-            picture.mark(colour, &class, (RIGHT + 18.0, at), name);
-            let name = ends_kept(name, 15);
-            picture.text("label", (RIGHT + 28.0, at + 4.0), Anchor::Start, &name);
-        }
+        let free = picture.names(RIGHT + 18.0, names);
         let height = (BOTTOM + 40.0).max(free + 10.0);
         Some((title, picture.finish(height)))
     }

@@ -7,7 +7,7 @@ use readings::{Journal, LOAD_KEY, LoadReading, Reading, Slice, Trial};
 use verdict::{Analysis, judged_trials};
 
 use crate::html::picture::axis::{Scale, rate_ticks};
-use crate::html::picture::svg::{Anchor, Picture, escaped, legend};
+use crate::html::picture::svg::{Anchor, Picture, figure, legend};
 
 const WIDTH: f64 = 880.0;
 const LEFT: f64 = 76.0;
@@ -15,14 +15,12 @@ const RIGHT: f64 = 860.0;
 /// Top and bottom of the areas for throughput and for CPU time.
 const RATE: (f64, f64) = (26.0, 220.0);
 const CPU: (f64, f64) = (252.0, 352.0);
-/// The shape of the marks for pauses.
 const PAUSE_SHAPE: usize = 2;
 /// With more slices than this, each trial is one mark.
 const SLICES_MAX: usize = 2_500;
 /// The most marks of CPU time; in a longer run, only every Nth trial has one.
 const MARKS_MAX: usize = 600;
 
-/// A trial with its place in time.
 struct Placed<'a> {
     trial: &'a Trial,
     reading: &'a Reading,
@@ -79,11 +77,9 @@ pub(crate) fn over_time(journal: &Journal, analysis: &Analysis, subjects: &[Stri
             _ => "; triangles on the axis: trials in whose open loop the client paused",
         }
     );
-    format!(
-        "<figure class=\"wide\"><figcaption>{}</figcaption>\n{}{}</figure>\n",
-        escaped(&caption),
-        picture.finish(height),
-        legend(names.chain(client))
+    figure(
+        &caption,
+        &(picture.finish(height) + &legend(names.chain(client))),
     )
 }
 
@@ -153,11 +149,9 @@ fn blocks(picture: &mut Picture, placed: &[Placed<'_>], x: &Scale) {
         if number % every == 0 {
             let at = x.place(*from);
             picture.line("grid", (at, RATE.0 - 8.0), (at, CPU.1));
-            let text = format!("block {block}");
-            let label = if begins.len() > 6 {
-                block.to_string()
-            } else {
-                text
+            let label = match begins.len() > 6 {
+                true => block.to_string(),
+                false => format!("block {block}"),
             };
             let (at, anchor) = match at {
                 at if at > RIGHT - 60.0 => (at - 3.0, Anchor::End),
@@ -170,11 +164,7 @@ fn blocks(picture: &mut Picture, placed: &[Placed<'_>], x: &Scale) {
 
 fn y_axis(picture: &mut Picture, field: (f64, f64), most: f64, what: &str) -> Scale {
     let y = Scale::new(0.0, most, field.1, field.0);
-    for (value, label) in rate_ticks(0.0, most) {
-        let at = y.place(value);
-        picture.line("grid", (LEFT, at), (RIGHT, at));
-        picture.text("tick", (LEFT - 6.0, at + 4.0), Anchor::End, &label);
-    }
+    picture.rows(&y, &rate_ticks(0.0, most), (LEFT, RIGHT));
     picture.text("tick", (4.0, field.0 - 10.0), Anchor::Start, what);
     y
 }
@@ -226,16 +216,11 @@ fn throughput(picture: &mut Picture, placed: &[Placed<'_>], x: &Scale, most: f64
 
 /// The cores that the servers of the path used in the closed loop, and those the client used.
 fn cores(one: &Placed<'_>) -> (Option<f64>, Option<f64>) {
-    let servers = one
-        .reading
-        .probed
-        .as_ref()
-        .filter(|seen| seen.looked_s > 0.0);
-    let servers = servers.filter(|seen| !seen.servers.is_empty()).map(|seen| {
-        let each = seen.servers.values();
-        each.map(|server| server.user_s + server.system_s)
-            .sum::<f64>()
-            / seen.looked_s
+    let servers = one.reading.probed.as_ref();
+    let servers = servers.filter(|seen| seen.looked_s > 0.0 && !seen.servers.is_empty());
+    let servers = servers.map(|seen| {
+        let each = seen.servers.values().map(|one| one.user_s + one.system_s);
+        each.sum::<f64>() / seen.looked_s
     });
     let load = one.load;
     let client = (load.duration_s > 0.0 && load.client.cpu_s > 0.0)

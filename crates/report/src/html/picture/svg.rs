@@ -1,5 +1,10 @@
 //! The basic elements of the pictures.
 
+use readings::Condition;
+use readings::text::compact::ends_kept;
+use readings::text::condition;
+
+use super::axis::{Scale, Tick};
 use crate::text::visible::visible;
 
 /// Text that is safe inside HTML and SVG, in attributes too, with control characters made visible.
@@ -87,6 +92,20 @@ pub(crate) fn legend<'a>(series: impl Iterator<Item = (&'a str, Option<usize>)>)
     )
 }
 
+/// A wide picture with what is below it, under a caption.
+pub(crate) fn figure(caption: &str, inside: &str) -> String {
+    let caption = escaped(caption);
+    format!("<figure class=\"wide\"><figcaption>{caption}</figcaption>\n{inside}</figure>\n")
+}
+
+/// A title with the condition that it is about.
+pub(crate) fn titled(what: &str, at: &Condition) -> String {
+    match at.is_empty() {
+        true => what.to_owned(),
+        false => format!("{what}, {}", condition(at)),
+    }
+}
+
 /// A picture under construction. Coordinates are in its own units, from the upper left corner.
 pub struct Picture {
     width: f64,
@@ -113,6 +132,39 @@ impl Picture {
             "<line class=\"{class}\" x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\"/>\n",
             from.0, from.1, to.0, to.1
         ));
+    }
+
+    /// Lines and labels at the ticks of a vertical scale, over the width of a field.
+    pub fn rows(&mut self, y: &Scale, ticks: &[Tick], (left, right): (f64, f64)) {
+        for (value, label) in ticks {
+            let at = y.place(*value);
+            self.line("grid", (left, at), (right, at));
+            self.text("tick", (left - 6.0, at + 4.0), Anchor::End, label);
+        }
+    }
+
+    /// Lines and labels at the ticks of a horizontal scale, over the height of a field.
+    pub fn columns(&mut self, x: &Scale, ticks: &[Tick], (top, bottom): (f64, f64)) {
+        for (value, label) in ticks {
+            let at = x.place(*value);
+            self.line("grid", (at, top), (at, bottom));
+            self.text("tick", (at, bottom + 16.0), Anchor::Middle, label);
+        }
+    }
+
+    /// Names of series with their marks right of a field, at the heights at which their curves end;
+    /// pushed apart where they would overlap. Returns where the last one ends.
+    pub(crate) fn names(&mut self, left: f64, mut series: Vec<(f64, usize, &str, &str)>) -> f64 {
+        series.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut free = f64::NEG_INFINITY;
+        for (end, colour, name, hint) in series {
+            let at = end.max(free);
+            free = at + 18.0;
+            self.mark(colour, &format!("mark c{}", colour % 8), (left, at), hint);
+            let name = ends_kept(name, 15);
+            self.text("label", (left + 10.0, at + 4.0), Anchor::Start, &name);
+        }
+        free
     }
 
     pub fn rect(&mut self, class: &str, corner: (f64, f64), size: (f64, f64)) {

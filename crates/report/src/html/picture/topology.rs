@@ -1,6 +1,6 @@
 //! The topology: hosts as lanes with their links, servers in them, and each subject's path.
 
-use readings::text::{number, time};
+use readings::text::{number, once, time};
 use readings::{HostSpec, LinkSpec, Reach};
 
 use crate::html::picture::svg::{Anchor, Picture};
@@ -39,12 +39,11 @@ pub(crate) fn topology(facts: &TopologyFacts) -> String {
     }
     let mut nodes = nodes(facts);
     let load_lane = facts.load_host.as_deref().unwrap_or(HERE);
-    let mut lanes = vec![load_lane];
-    for node in &nodes {
-        if !lanes.contains(&node.lane) {
-            lanes.push(node.lane);
-        }
-    }
+    let lanes = once(
+        [load_lane]
+            .into_iter()
+            .chain(nodes.iter().map(|node| node.lane)),
+    );
     let columns = nodes.iter().map(|node| node.column).max().unwrap_or(1);
     let width = LABEL + (columns + 1) as f64 * (BOX.0 + GAP) - GAP + 24.0;
     let load_height = 24.0 + LINE * facts.subjects.len() as f64;
@@ -93,26 +92,14 @@ pub(crate) fn topology(facts: &TopologyFacts) -> String {
     for node in &nodes {
         let (x, y) = node.at;
         picture.rect("box", node.at, BOX);
-        picture.text_with_hint(
-            "label",
-            (x + 10.0, y + 19.0),
-            &ends_kept(node.name, 20),
-            node.name,
-        );
-        picture.text_with_hint(
-            "tick",
-            (x + 10.0, y + 35.0),
-            &ends_kept(node.kind, 24),
-            node.kind,
-        );
+        let (name, kind) = (ends_kept(node.name, 20), ends_kept(node.kind, 24));
+        picture.text_with_hint("label", (x + 10.0, y + 19.0), &name, node.name);
+        picture.text_with_hint("tick", (x + 10.0, y + 35.0), &kind, node.kind);
     }
     load_box(&mut picture, facts, drawn[0].1 + 12.0, load_height);
     let svg = picture.finish(top);
-    let svg = svg.replacen(
-        "<svg ",
-        &format!("<svg style=\"max-width:{width:.0}px\" "),
-        1,
-    );
+    let begin = format!("<svg style=\"max-width:{width:.0}px\" ");
+    let svg = svg.replacen("<svg ", &begin, 1);
     format!(
         "<figure class=\"wide\"><figcaption>Hosts are lanes, boxes are servers, and each subject's \
          requests follow its line from the load.</figcaption>\n{svg}</figure>\n{}",
@@ -323,18 +310,9 @@ fn hosts(facts: &TopologyFacts) -> String {
             },
         ]
     });
-    let head = [
-        "host",
-        "runs",
-        "CPUs",
-        "RTT",
-        "jitter",
-        "loss",
-        "rate",
-        "reached by",
-    ];
+    let head = "host,runs,CPUs,RTT,jitter,loss,rate,reached by".split(',');
     let columns = Columns {
-        head: head.map(str::to_owned).to_vec(),
+        head: head.map(str::to_owned).collect(),
         numeric: vec![false, false, false, true, true, true, true, false],
         rows: rows.collect(),
     };
@@ -345,6 +323,7 @@ fn hosts(facts: &TopologyFacts) -> String {
 mod tests {
     use super::*;
     use crate::TopologySubject;
+    use testing::Text as _;
 
     fn server(name: &str, host: Option<&str>, upstreams: &[&str]) -> TopologyServer {
         TopologyServer {
@@ -392,15 +371,13 @@ mod tests {
         // One step to the origin; to the proxy, and from there to two upstreams.
         assert_eq!(page.matches("class=\"path ").count(), 4);
         assert_eq!(page.matches("class=\"box\"").count(), 4);
-        for text in [
+        page.has_all([
             ">link RTT 50.0 ms<",
             ">loss 0.1%<",
             ">100 Mbit/s<",
             "already running",
             "&lt;proxy&gt;: load, proxy, origin, 10.0.0.1:80",
-        ] {
-            assert!(page.contains(text), "no {text} in {page}");
-        }
+        ]);
     }
 
     #[test]
@@ -408,6 +385,6 @@ mod tests {
         let servers = vec![server("a", None, &["b"]), server("b", None, &["a"])];
         let page = topology(&facts(servers, &["a"]));
         assert_eq!(page.matches("class=\"path ").count(), 3);
-        assert!(!page.contains("NaN"));
+        page.lacks("NaN");
     }
 }

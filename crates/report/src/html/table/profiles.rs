@@ -6,7 +6,6 @@ use crate::{Profile, RunFacts};
 /// The most bytes of all pictures of a page together.
 const BYTES_MAX: usize = 450_000;
 
-/// Each profile, folded.
 pub(crate) fn profiles(facts: &RunFacts) -> String {
     let mut free = BYTES_MAX;
     let shown = facts.profiles.iter().map(|profile| {
@@ -36,7 +35,6 @@ fn file(profile: &Profile) -> String {
     format!("<p><a href=\"profile/{name}\">{name}</a> is in the run's folder.</p>\n")
 }
 
-/// An SVG as the URL of an image.
 fn as_url(svg: &str) -> String {
     let mut url = String::with_capacity(svg.len() + svg.len() / 4);
     url.push_str("data:image/svg+xml,");
@@ -65,6 +63,7 @@ fn as_url(svg: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use testing::Text as _;
 
     #[test]
     fn a_profile_is_an_image_and_a_large_one_a_file() {
@@ -77,13 +76,10 @@ mod tests {
             ..RunFacts::default()
         };
         let page = profiles(&facts(Some(svg.into())));
-        assert!(
-            page.contains("src=\"data:image/svg+xml,%3Csvg xmlns=%22"),
-            "{page}"
-        );
+        page.has("src=\"data:image/svg+xml,%3Csvg xmlns=%22");
         assert!(!page.contains("<script") && !page.contains("<go>"));
         let page = profiles(&facts(Some("x".repeat(BYTES_MAX))));
-        assert!(page.contains("href=\"profile/&lt;go&gt;.svg\""), "{page}");
+        page.has("href=\"profile/&lt;go&gt;.svg\"");
         assert_eq!(profiles(&RunFacts::default()), "");
     }
 }

@@ -13,7 +13,6 @@ use verdict::words::{self, change_of, verdict_word};
 
 /// The most rows of tables that are not folded, heads included.
 const ROWS_MAX: usize = 14;
-/// The columns of a table.
 const COLUMNS_MAX: usize = 5;
 
 /// A table for each condition under which anything was measured.

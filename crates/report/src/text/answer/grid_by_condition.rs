@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use readings::Condition;
 use readings::text::compact::ends_kept;
-use verdict::{Analysis, Metric, Ranking, words};
+use verdict::{Analysis, Metric, Ranked, Ranking, words};
 
 use super::ranks::{BESIDE, NAME_MAX, end, of_metric};
 use crate::section::columns::Columns;
@@ -102,10 +102,8 @@ fn of(all: &[&Ranking], order: &[String], width: usize, room: usize) -> String {
 
 /// The factors that all conditions have alike, and the names of the others.
 fn factors(all: &[&Ranking]) -> (Condition, Vec<String>) {
-    let mut common = all
-        .first()
-        .map(|one| one.condition.clone())
-        .unwrap_or_default();
+    let first = all.first().map(|one| one.condition.clone());
+    let mut common = first.unwrap_or_default();
     let names: Vec<String> = common.keys().cloned().collect();
     common.retain(|name, level| all.iter().all(|one| one.condition.get(name) == Some(level)));
     let varied = names.into_iter().filter(|name| !common.contains_key(name));
@@ -114,11 +112,7 @@ fn factors(all: &[&Ranking]) -> (Condition, Vec<String>) {
 }
 
 fn band(all: &[&Ranking], order: &[String], varied: &[String]) -> Columns {
-    let mut columns = Columns {
-        head: Vec::new(),
-        rows: vec![Vec::new(); order.len()],
-        numeric: Vec::new(),
-    };
+    let mut columns = Columns::empty(order.len());
     let names = order.iter().map(|name| Some(ends_kept(name, NAME_MAX)));
     columns.add("subject", false, names.collect());
     for one in all {
@@ -126,21 +120,12 @@ fn band(all: &[&Ranking], order: &[String], varied: &[String]) -> Columns {
         let levels: Vec<&str> = levels.map(String::as_str).collect();
         let head = ends_kept(&levels.join(", "), HEAD_MAX);
         let row = |name: &String| one.rows.iter().find(|row| row.subject == *name);
-        let values = order.iter().map(|name| {
-            let row = row(name)?;
-            Some(format!(
-                "{}{}",
-                end(row, false),
-                words::cell(one.metric, row.value)
-            ))
-        });
-        let values: Vec<Option<String>> = values.collect();
-        let places = order
-            .iter()
-            .map(|name| Some(words::place(row(name)?.places)));
-        let places: Vec<Option<String>> = places.collect();
-        columns.add(&head, true, values);
-        columns.add("#", true, places);
+        let cells = |cell: &dyn Fn(&Ranked) -> String| {
+            order.iter().map(|name| row(name).map(cell)).collect()
+        };
+        let value = |row: &Ranked| end(row, false).to_owned() + &words::cell(one.metric, row.value);
+        columns.add(&head, true, cells(&value));
+        columns.add("#", true, cells(&|row| words::place(row.places)));
     }
     columns
 }

@@ -24,7 +24,6 @@ const LINES: (usize, usize, usize) = (20, 40, 60);
 const MANY_SUBJECTS: usize = 9;
 /// The most comparisons that have a sentence where nothing is ranked.
 const SENTENCES_MAX: usize = 4;
-/// The most caveats.
 const CAVEATS_MAX: usize = 3;
 /// Lines that caveats and the rest always have.
 const LINES_BELOW: usize = 3;

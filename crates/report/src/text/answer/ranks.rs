@@ -9,7 +9,6 @@ use crate::text::grid::grid;
 use crate::text::run::Paint;
 use readings::at_condition as at;
 
-/// The metrics beside the first.
 pub(super) const BESIDE: [Metric; 4] = [
     Metric::RequestsPerS,
     Metric::LatencyUsP50,
@@ -18,7 +17,6 @@ pub(super) const BESIDE: [Metric; 4] = [
 ];
 /// The most conditions whose subjects have lines of their own.
 const CONDITIONS_MAX: usize = 2;
-/// Characters of a name.
 pub(super) const NAME_MAX: usize = 24;
 /// Characters of a bar, from the widest to the narrowest.
 const BARS: [usize; 3] = [20, 14, 8];
@@ -71,13 +69,9 @@ fn beside<'a>(analysis: &'a Analysis, ranking: &'a Ranking) -> impl Iterator<Ite
 
 /// As much as the width has room for, every subject in a line.
 fn table(analysis: &Analysis, ranking: &Ranking, width: usize) -> String {
-    let mut narrower = Vec::new();
-    for bar in BARS {
-        narrower.push((bar, true, BESIDE.len()));
-    }
-    narrower.push((0, true, BESIDE.len()));
-    narrower.push((0, false, BESIDE.len()));
-    narrower.extend((0..BESIDE.len()).rev().map(|beside| (0, false, beside)));
+    let bars = BARS.into_iter().chain([0]);
+    let narrower = bars.map(|bar| (bar, true, BESIDE.len()));
+    let narrower = narrower.chain((0..=BESIDE.len()).rev().map(|beside| (0, false, beside)));
     let lines = ranking.rows.len() + 1;
     let mut text = String::new();
     for (bar, interval, beside) in narrower {
@@ -97,11 +91,7 @@ fn columns(
     beside: usize,
 ) -> Columns {
     let rows = &ranking.rows;
-    let mut columns = Columns {
-        head: Vec::new(),
-        rows: vec![Vec::new(); rows.len()],
-        numeric: Vec::new(),
-    };
+    let mut columns = Columns::empty(rows.len());
     let mut add = |head: &str, numeric: bool, cell: &dyn Fn(&Ranked) -> String| {
         let cells = rows.iter().map(|row| Some(cell(row)));
         columns.add(head, numeric, cells.collect());
@@ -116,11 +106,7 @@ fn columns(
         add("", false, &|row| drawn(row, largest, bar));
     }
     add("value", true, &|row| {
-        format!(
-            "{}{}",
-            end(row, true),
-            words::value(ranking.metric, row.value)
-        )
+        end(row, true).to_owned() + &words::value(ranking.metric, row.value)
     });
     if interval {
         add("95% interval", true, &|row| between(ranking.metric, row));
@@ -129,11 +115,8 @@ fn columns(
     let name = baseline.map_or("baseline", |row| row.subject.as_str());
     let against = format!("against {}", ends_kept(name, NAME_MAX / 2));
     add(&against, true, &|row| change(row));
-    for metric in BESIDE
-        .into_iter()
-        .filter(|m| *m != ranking.metric)
-        .take(beside)
-    {
+    let others = BESIDE.into_iter().filter(|m| *m != ranking.metric);
+    for metric in others.take(beside) {
         if let Some(cells) = figures(analysis, ranking, metric) {
             let head = match metric {
                 Metric::ServerCpuUsPerRequest => "CPU us/req",

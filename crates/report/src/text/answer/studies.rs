@@ -9,9 +9,9 @@ use crate::study::gates::colour_code;
 use crate::text::grid::{grid, wrapped};
 use crate::text::run::Paint;
 use crate::text::visible::one_line;
+use readings::at_condition as at;
 use readings::text::compact::shortened;
-use readings::text::{condition, counted};
-use readings::{Condition, at_condition as at};
+use readings::text::{condition, counted, once};
 
 /// The most lines of a table.
 const TABLE_MAX: usize = 12;
@@ -19,7 +19,6 @@ const TABLE_MAX: usize = 12;
 const GROWTH_MAX: usize = 4;
 /// The most sentences on streams, and on long-lived connections.
 const LASTING_MAX: usize = 6;
-/// The most sentences of a study.
 const SENTENCES_MAX: usize = 4;
 
 /// A line for each gate: its outcome, and its figure or why it has none.
@@ -75,12 +74,7 @@ pub(super) fn growth(analysis: &Analysis, width: usize) -> String {
             .map(|one| wrapped("", &one_line(&words::growth(one)), 2, width));
         return said.collect();
     }
-    let mut places: Vec<(&Condition, &str)> = Vec::new();
-    for one in all {
-        if !places.contains(&(&one.condition, &one.factor)) {
-            places.push((&one.condition, &one.factor));
-        }
-    }
+    let places = once(all.iter().map(|one| (&one.condition, &*one.factor)));
     let tables = places.into_iter().map(|place| {
         let its = all
             .iter()

@@ -1,4 +1,5 @@
 use super::*;
+use testing::Text as _;
 use testing::journals::{curve_journal, journal};
 use testing::made_up::MadeUp;
 use verdict::{Growing, Growth, GrowthLevel, Metric, Shape, Slope, analyse};
@@ -30,15 +31,10 @@ fn question_ranking_sentence_caveats_and_the_rest_follow_each_other() {
         "{text}"
     );
     assert!(lines[6].starts_with("  2  balance  ██████████  "), "{text}");
-    assert!(
-        lines[6].contains("13,800/s  [13,") && lines[6].contains("-31.0%"),
-        "{text}"
-    );
+    lines[6].has("13,800/s  [13,");
+    lines[6].has("-31.0%");
     assert_eq!(lines[7], "");
-    assert!(
-        lines[8].starts_with("balance costs 31.0% of the throughput ["),
-        "{text}"
-    );
+    lines[8].begins("balance costs 31.0% of the throughput [");
     assert!(lines[8].contains("surely slower. p50: "), "{text}");
     let below = lines[9..].join(" ");
     let in_order = [
@@ -71,18 +67,10 @@ fn several_conditions_are_a_grid_with_places() {
         ["subject", "8", "#", "16", "#", "32", "#", "64", "#"]
     );
     let first = text[grid..].lines().nth(2).unwrap();
-    assert!(
-        first.starts_with("  direct") && first.ends_with("  1"),
-        "{text}"
-    );
-    assert!(
-        text.contains("\nMedian latency at 5,000/s, by connections\n"),
-        "{text}"
-    );
-    assert!(
-        text.contains("In throughput, direct is first under "),
-        "{text}"
-    );
+    first.begins("  direct");
+    first.ends("  1");
+    text.has("\nMedian latency at 5,000/s, by connections\n");
+    text.has("In throughput, direct is first under ");
 }
 
 #[test]
@@ -90,7 +78,7 @@ fn names_of_others_make_no_lines_and_colours_go_without_a_terminal() {
     let mut journal = journal();
     journal.header.title = "a\x1b[31m\nb".into();
     let text = shown(&journal);
-    assert!(text.starts_with("a\u{241b}[31m\u{240a}b\n"), "{text}");
+    text.begins("a\u{241b}[31m\u{240a}b\n");
     assert!(!text.contains('\x1b'));
     let coloured = terminal(&journal, &analyse(&journal), 100, true, None);
     assert!(coloured.starts_with("\x1b[1ma\u{241b}[31m"), "{coloured:?}");
@@ -101,27 +89,16 @@ fn gates_have_a_line_each_and_curves_their_sentences() {
     let (journal, analysis) = crate::study::gates::tests::gated();
     let text = terminal(&journal, &analysis, 100, false, None);
     let lines: Vec<&str> = text.lines().skip(2).take(5).collect();
-    assert!(
-        lines[0].starts_with(
-            "breached   speed: balance: throughput > -3% at connections=96: balance -31.0% ["
-        ),
-        "{text}"
-    );
-    assert!(
-        lines[2].starts_with(
-            "not judged lighttpd: throughput > -3% at connections=96: lighttpd; 6 of 6"
-        ),
-        "{text}"
-    );
+    lines[0]
+        .begins("breached   speed: balance: throughput > -3% at connections=96: balance -31.0% [");
+    lines[2].begins("not judged lighttpd: throughput > -3% at connections=96: lighttpd; 6 of 6");
     assert!(
         lines.iter().all(|line| line.chars().count() <= 100),
         "{text}"
     );
     let text = shown(&curve_journal());
-    assert!(
-        text.contains("passes 1 ms at") && !text.contains("offered/s"),
-        "{text}"
-    );
+    text.has("passes 1 ms at");
+    text.lacks("offered/s");
 }
 
 #[test]
@@ -163,19 +140,12 @@ fn many_growths_are_a_table_and_few_of_one_metric_sentences() {
     let text = studies::growth(&analysis, 110);
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 4, "{text}");
-    assert!(
-        lines[0].contains("over routes") && lines[0].contains("at 10,000"),
-        "{text}"
-    );
+    lines[0].has("over routes");
+    lines[0].has("at 10,000");
     assert!(lines[1].trim_start().starts_with("start "), "{text}");
-    assert!(
-        lines[2].trim_start().starts_with("caddy    superlinear"),
-        "{text}"
-    );
-    assert!(
-        lines[3].contains("memory at rest  nginx") && lines[3].contains("17.0MB"),
-        "{text}"
-    );
+    lines[2].trim_start().begins("caddy    superlinear");
+    lines[3].has("memory at rest  nginx");
+    lines[3].has("17.0MB");
     assert!(lines[3].ends_with("1.20MB [1.10MB, 1.30MB]"), "{text}");
     let five = ["a", "b", "c", "d", "e"];
     analysis.growth = five
@@ -184,8 +154,5 @@ fn many_growths_are_a_table_and_few_of_one_metric_sentences() {
     assert_eq!(studies::growth(&analysis, 110).lines().count(), 6);
     analysis.growth.truncate(2);
     let text = studies::growth(&analysis, 110);
-    assert!(
-        text.starts_with("a: start time of the first server rises by "),
-        "{text}"
-    );
+    text.begins("a: start time of the first server rises by ");
 }

@@ -174,9 +174,10 @@ fn latencies(load: &JudgedLoad<'_>) -> String {
     rows.retain(|(name, h)| h.count() > 0 || lasting.is_none() && *name == rows_first(load));
     let wide = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let mut out = format!("  {:wide$}", "");
+    let quantiles = QUANTILES.iter().map(|q| q.0);
     for name in ["mean", "stdev"]
         .into_iter()
-        .chain(QUANTILES.iter().map(|q| q.0))
+        .chain(quantiles)
         .chain(["max"])
     {
         out.push_str(&format!(" {name:>9}"));
@@ -254,27 +255,19 @@ fn unusual_statuses(reading: &LoadReading) -> String {
         .iter()
         .map(|s| format!("{} x {}", s.status, grouped(s.count)))
         .collect();
-    if each.is_empty() {
-        String::new()
-    } else {
-        format!("  Statuses: {}\n", each.join(", "))
+    match each.is_empty() {
+        true => String::new(),
+        false => format!("  Statuses: {}\n", each.join(", ")),
     }
 }
 
 fn client(reading: &LoadReading) -> String {
-    let shares: Vec<String> = reading
-        .client
-        .threads
-        .iter()
-        .map(|t| match t.waited {
-            waited if waited < WAITED => percent(t.cpu * 100.0, 0, false),
-            waited => format!(
-                "{} (and {} waiting for a CPU)",
-                percent(t.cpu * 100.0, 0, false),
-                percent(waited * 100.0, 0, false)
-            ),
-        })
-        .collect();
+    let share = |of: f64| percent(of * 100.0, 0, false);
+    let threads = reading.client.threads.iter().map(|t| match t.waited {
+        waited if waited < WAITED => share(t.cpu),
+        waited => format!("{} (and {} waiting for a CPU)", share(t.cpu), share(waited)),
+    });
+    let shares: Vec<String> = threads.collect();
     if shares.is_empty() {
         return String::new();
     }
@@ -301,10 +294,9 @@ fn notes(load: &JudgedLoad<'_>, reasons: &[String]) -> Vec<String> {
     let busy = idle_streams::busy(reading);
     let at_a_time = busy.map_or(asked, |busy| busy.round() as u64);
     if closed && at_a_time > 1 && reading.requests > 0 {
-        let places = if reading.streams.is_some() {
-            "streams"
-        } else {
-            "connections"
+        let places = match reading.streams {
+            Some(_) => "streams",
+            None => "connections",
         };
         notes.push(format!(
             "this is a closed loop: once a server is saturated its latency is queueing, {}{} \
@@ -357,17 +349,18 @@ fn full_queues(reading: &LoadReading, reasons: &[String]) -> Option<String> {
 mod tests {
     use super::*;
     use readings::StatusCount;
+    use testing::Text as _;
     use testing::journals::{bad_gateway, load};
+
+    fn told(reading: &LoadReading) -> String {
+        load_terminal(&JudgedLoad::of(reading), "http://h/", &[])
+    }
 
     #[test]
     fn a_closed_loop_looks_as_wrk_users_expect() {
-        let text = load_terminal(
-            &JudgedLoad::of(&load(20_000.0, 4_800.0, None)),
-            "http://127.0.0.1:8080/",
-            &[],
-        );
+        let text = told(&load(20_000.0, 4_800.0, None));
         let expected = "\
-10.00s measured @ http://127.0.0.1:8080/
+10.00s measured @ http://h/
   1 thread and 96 connections, closed loop (epoll)
                mean     stdev       p50       p75       p90       p99     p99.9       max
   Latency    5.66ms    4.48ms    4.85ms    5.12ms    5.27ms    9.60ms   48.0ms?    48.0ms
@@ -377,49 +370,41 @@ mod tests {
 ";
         let (figures, rest) = text.split_at(text.find("  Note").unwrap());
         assert_eq!(figures, expected);
-        assert!(rest.contains("queueing, 96 connections over the throughput (4.80ms)"));
-        assert!(text.ends_with("Requests/sec:   20000.00\nTransfer/sec:     4.00MB\n"));
+        rest.has("queueing, 96 connections over the throughput (4.80ms)");
+        text.ends("Requests/sec:   20000.00\nTransfer/sec:     4.00MB\n");
     }
 
     #[test]
     fn an_open_loop_shows_response_and_service() {
         let mut reading = load(1_200.0, 400.0, Some(2_000.0));
         reading.schedule_lag.record_ns(5_000);
-        let text = load_terminal(&JudgedLoad::of(&reading), "http://h/", &[]);
-        for part in [
+        let text = told(&reading);
+        text.has_all([
             "open loop at 2,000 requests/s",
             "  Response (from due)",
             "  Service (from sent)",
             "  Client's lag, to send",
             "only 1,200 of 2,000 requests/s were answered",
-        ] {
-            assert!(text.contains(part), "no {part:?} in\n{text}");
-        }
-        assert!(!text.contains("queueing"));
+        ]);
+        text.lacks("queueing");
     }
 
     #[test]
     fn the_latency_of_an_overload_is_labelled() {
         let mut reading = load(2_000.0, 400.0, Some(2_000.0));
-        assert!(
-            load_terminal(&JudgedLoad::of(&reading), "http://h/", &[])
-                .contains("Response (from due)")
-        );
+        told(&reading).has("Response (from due)");
         reading.offered = Some(readings::Offered {
             due: 20_000,
             answered_within: 10_000,
             backlog: [0, 2_500, 5_000, 7_500, 10_000],
         });
-        let text = load_terminal(&JudgedLoad::of(&reading), "http://h/", &[]);
-        assert!(text.contains("  Response, of a backlog"), "{text}");
-        assert!(
-            text.contains("of 2,000/s offered it answered about 1,000/s"),
-            "{text}"
-        );
-        assert!(text.contains("  20,000 requests due in 10.00s, "), "{text}");
-        assert!(text.contains("Requests/sec:    1000.00\n"), "{text}");
+        let text = told(&reading);
+        text.has("  Response, of a backlog");
+        text.has("of 2,000/s offered it answered about 1,000/s");
+        text.has("  20,000 requests due in 10.00s, ");
+        text.has("Requests/sec:    1000.00\n");
         reading.requests = 12_000;
-        let text = load_terminal(&JudgedLoad::of(&reading), "http://h/", &[]);
+        let text = told(&reading);
         let part = "  12,000 answers to 20,000 requests due in 10.00s, ";
         assert!(text.contains(part), "{text}");
     }
@@ -442,49 +427,38 @@ mod tests {
             },
             ..readings::ClientPauses::default()
         });
-        let text = load_terminal(&JudgedLoad::of(&reading), "http://h/", &[]);
-        for told in [
+        let text = told(&reading);
+        text.has_all([
             "the client's own CPU stood still 2 times, for up to 20.0ms, which delays answers",
             ", and 450us in the 88% of the time that was not affected",
-        ] {
-            assert!(text.contains(told), "{text}");
-        }
+        ]);
     }
 
     #[test]
     fn a_busy_client_is_told() {
         let mut reading = load(20_000.0, 4_800.0, None);
-        assert!(!load_terminal(&JudgedLoad::of(&reading), "http://h/", &[]).contains("at least"));
+        told(&reading).lacks("this throughput is a lower bound");
         reading.client.saturated = true;
-        assert!(
-            load_terminal(&JudgedLoad::of(&reading), "http://h/", &[])
-                .contains("this throughput is a lower bound")
-        );
+        told(&reading).has("this throughput is a lower bound");
     }
 
     #[test]
     fn streams_are_those_of_their_version_and_queue_like_connections() {
         let mut reading = load(20_000.0, 4_800.0, None);
         (reading.connections, reading.streams) = (4, Some(32));
-        let text = load_terminal(&JudgedLoad::of(&reading), "http://h/", &[]);
-        assert!(
-            text.contains("4 connections of 32 HTTP/2 streams"),
-            "{text}"
-        );
-        assert!(text.contains("128 streams over the throughput"), "{text}");
+        let text = told(&reading);
+        text.has("4 connections of 32 HTTP/2 streams");
+        text.has("128 streams over the throughput");
         reading.quic = Some(readings::QuicReading::default());
-        let text = load_terminal(&JudgedLoad::of(&reading), "http://h/", &[]);
-        assert!(
-            text.contains("4 connections of 32 HTTP/3 streams"),
-            "{text}"
-        );
+        let text = told(&reading);
+        text.has("4 connections of 32 HTTP/3 streams");
     }
 
     #[test]
     fn failures_are_counted_once_and_those_in_the_measured_time_are_told_apart() {
         let mut reading = load(100.0, 400.0, None);
         let line = |reading: &LoadReading| {
-            let text = load_terminal(&JudgedLoad::of(reading), "http://h/", &[]);
+            let text = told(reading);
             let mut lines = text.lines().filter(|line| line.starts_with("  Errors"));
             lines.next().map(str::to_owned)
         };
@@ -510,14 +484,12 @@ mod tests {
             status: 502,
             count: 31_204,
         }];
-        let text = load_terminal(&JudgedLoad::of(&reading), "http://h/", &[]);
-        for part in [
+        let text = told(&reading);
+        text.has_all([
             "  Errors: 31,204 status\n",
             "  Statuses: 502 x 31,204\n",
             "  Invalid: 31,204 of 31,204 answers were wrong: expected status 200, found 502\n",
             "Requests/sec:       0.00\n",
-        ] {
-            assert!(text.contains(part), "no {part:?} in\n{text}");
-        }
+        ]);
     }
 }

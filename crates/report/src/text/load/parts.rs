@@ -240,6 +240,7 @@ pub(crate) fn fairness(reading: &LoadReading) -> String {
 mod tests {
     use super::*;
     use readings::{Histogram, RequestReading, StageReading};
+    use testing::Text as _;
     use testing::journals::load;
 
     #[test]
@@ -275,10 +276,7 @@ mod tests {
             ..LoadRow::default()
         };
         let line = load_row(&row);
-        assert!(
-            line.starts_with("     3.0s         2 after the end  p50"),
-            "{line}"
-        );
+        line.begins("     3.0s         2 after the end  p50");
     }
 
     #[test]
@@ -288,15 +286,9 @@ mod tests {
             pass.duration_s = seconds;
         }
         let text = crawl_terminal(&passes, "http://h/", 12, 2_048, &["it broke".to_owned()]);
-        assert!(
-            text.starts_with("12 pages below http://h/, 2.05kB in all"),
-            "{text}"
-        );
-        assert!(
-            text.contains("  median 2.00s, from 1.00s to 3.00s\n"),
-            "{text}"
-        );
-        assert!(text.ends_with("  Invalid: it broke\n"));
+        text.begins("12 pages below http://h/, 2.05kB in all");
+        text.has("  median 2.00s, from 1.00s to 3.00s\n");
+        text.ends("  Invalid: it broke\n");
     }
 
     #[test]
@@ -326,11 +318,7 @@ mod tests {
             response: Histogram::empty(),
         }];
         reading.fairness = Fairness::of(&[100, 1]);
-        assert!(
-            stages(&reading).contains("10.0s at 0 to 500"),
-            "{}",
-            stages(&reading)
-        );
+        stages(&reading).has("10.0s at 0 to 500");
         assert!(stages(&reading).contains("250"));
         assert!(requests(&reading).contains("GET /a"));
         assert!(fairness(&reading).contains("1 to 100 answers each"));

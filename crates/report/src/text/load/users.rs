@@ -9,7 +9,6 @@ pub(crate) fn row(reading: &LoadReading) -> Option<(&'static str, &Histogram)> {
     (users.round.count() > 0).then_some(("Round, with pauses", &users.round))
 }
 
-/// Users and their rounds.
 pub(crate) fn lines(reading: &LoadReading) -> String {
     let Some(users) = reading.users.as_deref() else {
         return String::new();
@@ -35,6 +34,7 @@ pub(crate) fn lines(reading: &LoadReading) -> String {
 #[cfg(test)]
 mod tests {
     use readings::{Pacing, UsersReading};
+    use testing::Text as _;
     use verdict::JudgedLoad;
 
     use super::*;
@@ -55,17 +55,15 @@ mod tests {
         let told =
             |reading: &LoadReading| load_terminal(&JudgedLoad::of(reading), "http://a/", &[]);
         let text = told(&reading);
-        for line in [
+        text.has_all([
             "open loop at 50.0 users/s",
             "  Round, with pauses ",
             " 2.50s ",
             "  1,000 users arrived; 1 round completed, 12 under way at the end\n",
-        ] {
-            assert!(text.contains(line), "no {line:?} in\n{text}");
-        }
-        assert!(!text.contains("given up"), "{text}");
+        ]);
+        text.lacks("given up");
         reading.users.as_mut().unwrap().given_up[1].rounds = 7;
         let text = told(&reading);
-        assert!(text.contains("  Rounds given up: 7 at cart\n"), "{text}");
+        text.has("  Rounds given up: 7 at cart\n");
     }
 }

@@ -30,7 +30,6 @@ const EXACT_LIMITS_MAX: u64 = 100;
 /// request.
 pub(crate) const FAILURES_PER_EVENT_MATTER: f64 = 0.1;
 
-/// What failures are counted for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Per {
     /// A request: their share, at most 1.
@@ -88,10 +87,8 @@ impl Side {
         let (failed, requests) = (self.failed, self.requests.max(1) as f64);
         if failed > EXACT_LIMITS_MAX {
             let (root, half) = ((failed as f64).sqrt(), -normal_quantile(tail) / 2.0);
-            return (
-                (root - half).powi(2) / requests,
-                (root + half).powi(2) / requests,
-            );
+            let at = |root: f64| root.powi(2) / requests;
+            return (at(root - half), at(root + half));
         }
         let most = failed as f64 + 50.0 + 10.0 * (failed as f64 + 1.0).sqrt();
         let low = match failed {
@@ -334,19 +331,8 @@ fn normal_quantile(p: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Looks;
+    use crate::fixtures::header;
     use crate::{Note, Verdict};
-
-    fn rules() -> Rules {
-        Rules {
-            baseline: "direct".into(),
-            matters: 0.03,
-            matters_failures: 0.001,
-            matters_ms: None,
-            confidence: 0.95,
-            looks: Looks::of(5),
-        }
-    }
 
     fn counts(failed: &[(u64, u64)], requests: u64) -> Counts {
         let side = |failed| Side { failed, requests };
@@ -361,8 +347,9 @@ mod tests {
     }
 
     fn decided(counts: &Counts) -> (Verdict, Vec<Note>) {
-        let judged = counts.judged(&rules()).unwrap();
-        let decision = judged.decide(&rules(), counts.p_value().unwrap(), 1);
+        let rules = Rules::of(&header(5));
+        let judged = counts.judged(&rules).unwrap();
+        let decision = judged.decide(&rules, counts.p_value().unwrap(), 1);
         (decision.verdict, decision.notes)
     }
 

@@ -12,7 +12,6 @@ const POWER_Z: f64 = 0.84;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Judged {
     pub difference: f64,
-    /// The interval that is published.
     pub interval: (f64, f64),
     /// The interval of the two one-sided tests.
     pub narrow: (f64, f64),

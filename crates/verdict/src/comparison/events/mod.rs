@@ -100,7 +100,6 @@ pub(crate) struct Figures {
     pub ratio_interval: Option<(f64, f64)>,
     pub difference: Option<f64>,
     pub difference_interval: Option<(f64, f64)>,
-    /// The smallest difference that matters.
     pub difference_matters: Option<f64>,
     /// Subject, baseline.
     pub values: Option<(f64, f64)>,

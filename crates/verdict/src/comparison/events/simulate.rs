@@ -1,6 +1,7 @@
 //! Counts of failures drawn from known shares, judged as a run's are.
 
 use super::counts::{Block, Counts, Side};
+use crate::stats::normal::chi_square;
 use crate::{Rules, Verdict};
 
 /// What is simulated.
@@ -80,7 +81,7 @@ fn count(random: &mut fastrand::Rng, mean: f64, overdispersion: f64) -> u64 {
     }
     // Poisson's, with a mean from a gamma distribution.
     let scale = overdispersion - 1.0;
-    let mean = scale * gamma(random, mean / scale);
+    let mean = scale * chi_square(random, 2.0 * mean / scale) / 2.0;
     poisson(random, mean)
 }
 
@@ -100,42 +101,15 @@ fn poisson(random: &mut fastrand::Rng, mut mean: f64) -> u64 {
     count
 }
 
-/// Marsaglia, Tsang: A Simple Method for Generating Gamma Variables, ACM Transactions on
-/// Mathematical Software 26 (2000).
-fn gamma(random: &mut fastrand::Rng, shape: f64) -> f64 {
-    if shape < 1.0 {
-        let power = random.f64().powf(1.0 / shape);
-        return gamma(random, shape + 1.0) * power;
-    }
-    let d = shape - 1.0 / 3.0;
-    let c = 1.0 / (9.0 * d).sqrt();
-    loop {
-        let x = normal(random);
-        let v = (1.0 + c * x).powi(3);
-        if v > 0.0 && (1.0 - random.f64()).ln() < 0.5 * x * x + d - d * v + d * v.ln() {
-            return d * v;
-        }
-    }
-}
-
-fn normal(random: &mut fastrand::Rng) -> f64 {
-    let radius = (-2.0 * (1.0 - random.f64()).ln()).sqrt();
-    radius * (std::f64::consts::TAU * random.f64()).cos()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Looks;
+    use crate::fixtures::header;
 
     fn rules(matters_failures: f64) -> Rules {
         Rules {
-            baseline: "direct".into(),
-            matters: 0.03,
             matters_failures,
-            matters_ms: None,
-            confidence: 0.95,
-            looks: Looks::of(10),
+            ..Rules::of(&header(10))
         }
     }
 

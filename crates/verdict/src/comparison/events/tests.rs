@@ -1,7 +1,8 @@
 use super::*;
 use crate::Comparison;
-use crate::fixtures::{analyse, done, header, open, trial};
+use crate::fixtures::{analyse, header, in_open, open, reading};
 use readings::{EventReading, Outcome, Trial};
+use testing::Text as _;
 
 /// Trials of both subjects in `blocks` blocks, of which so many of 20,000 requests failed.
 fn trials(blocks: u32, failed: impl Fn(u32, &str) -> u64) -> Vec<Trial> {
@@ -11,23 +12,22 @@ fn trials(blocks: u32, failed: impl Fn(u32, &str) -> u64) -> Vec<Trial> {
             let failed = failed(block, subject);
             let mut load = open(1000.0, 400.0);
             load.errors_all.timeout = failed;
-            let mut one = trial(block, subject, false, done(None, Some(load)));
-            if let Outcome::Done(reading) = &mut one.outcome {
-                reading.events = Some(EventsReading {
-                    requests: 20_000,
-                    failed,
-                    full_rate_after_s: (failed < 9_000).then_some(failed as f64 / 1000.0),
-                    observed_s: 10.0,
-                    events: vec![EventReading {
-                        back_s: Some(6.0),
-                        in_rotation_after_s: (failed > 0).then_some(1.5),
-                        looked_for_s: 4.0,
-                        connections_max: Some(7),
-                        ..EventReading::default()
-                    }],
-                    ..EventsReading::default()
-                });
-            }
+            let mut one = in_open(block, subject, load);
+            let reading = reading(&mut one);
+            reading.events = Some(EventsReading {
+                requests: 20_000,
+                failed,
+                full_rate_after_s: (failed < 9_000).then_some(failed as f64 / 1000.0),
+                observed_s: 10.0,
+                events: vec![EventReading {
+                    back_s: Some(6.0),
+                    in_rotation_after_s: (failed > 0).then_some(1.5),
+                    looked_for_s: 4.0,
+                    connections_max: Some(7),
+                    ..EventReading::default()
+                }],
+                ..EventsReading::default()
+            });
             all.push(one);
         }
     }
@@ -75,9 +75,7 @@ fn failures_are_compared_also_where_one_side_has_none() {
 fn a_server_whose_usual_share_is_not_known_is_not_one_that_stays_out() {
     let mut trials = trials(5, |_, _| 0);
     for trial in &mut trials[..4] {
-        if let Outcome::Done(reading) = &mut trial.outcome {
-            reading.events.as_mut().unwrap().events[0].looked_for_s = 0.0;
-        }
+        reading(trial).events.as_mut().unwrap().events[0].looked_for_s = 0.0;
     }
     for row in analyse(&header(5), &trials).table {
         let events = row.events.unwrap();
@@ -142,7 +140,7 @@ fn failures_make_no_trial_invalid_and_a_rate_that_stays_away_counts_as_long_as_w
         |_, subject| if subject == "direct" { 100 } else { 9_500 },
     );
     let analysis = analyse(&header(5), &trials);
-    assert!(analysis.invalid.is_empty(), "{:?}", analysis.invalid);
+    assert!(analysis.invalid.is_empty(), "{analysis:?}");
     let full = &analysis.comparisons[1];
     assert_eq!(
         (full.metric, full.verdict),
@@ -153,12 +151,11 @@ fn failures_make_no_trial_invalid_and_a_rate_that_stays_away_counts_as_long_as_w
     // A row on both sides, although all blocks are alike.
     assert!(low < 9.8 && low > 9.6, "{low}");
     let Some(Note::FullRate(sides)) = full.notes.last() else {
-        panic!("{:?}", full.notes);
+        panic!("{full:?}");
     };
     assert_eq!((sides[0].subject.as_str(), sides[0].never), ("balance", 5));
 }
 
-/// The first comparison on a metric.
 fn comparison(trials: &[Trial], metric: Metric) -> Comparison {
     let comparisons = analyse(&header(5), trials).comparisons;
     let mut comparisons = comparisons.into_iter();
@@ -184,7 +181,7 @@ fn one_against_none_in_each_of_three_blocks_is_no_difference() {
         &trials(3, |_, subject| u64::from(subject != "direct")),
         Metric::FailedShare,
     );
-    assert!(c.p_value.unwrap() > 0.2, "{:?}", c.p_value);
+    assert!(c.p_value.unwrap() > 0.2, "{c:?}");
     assert_eq!(c.verdict, Verdict::Same);
     let (low, high) = c.interval().unwrap();
     assert!(low < 1.0 && high > 10.0, "{low} {high}");
@@ -210,7 +207,7 @@ fn ten_times_the_failures_are_not_the_same_beyond_one_in_a_thousand() {
 fn a_rate_that_both_have_not_regained_is_not_the_same() {
     let c = comparison(&trials(5, |_, _| 9_500), Metric::FullRateAfterS);
     assert_eq!(c.verdict, Verdict::Inconclusive);
-    assert!(matches!(c.notes[..], [Note::FullRate(_)]), "{:?}", c.notes);
+    assert!(matches!(c.notes[..], [Note::FullRate(_)]), "{c:?}");
 }
 
 #[test]
@@ -288,8 +285,8 @@ fn a_control_has_no_rate_to_regain_and_no_time_that_is_compared() {
         let row = analysis.table.iter().find(|row| row.subject == control);
         let events = row.and_then(|row| row.events.clone()).unwrap();
         assert_eq!((events.events, events.not_full_at_end), (0, 0));
-        let said = format!("{:?}", analysis.warnings);
-        assert!(!said.contains("FullRate"), "{said}");
+        let said = format!("{analysis:?}");
+        said.lacks("FullRate");
     }
 }
 
@@ -342,7 +339,7 @@ fn reloads_without_a_failure_are_the_same_from_thirty_on() {
     assert_eq!(few.verdict, Verdict::Inconclusive);
     // By the rule of three: 3.0 / 0.1.
     let Note::MoreBlocks { total, .. } = few.notes[0] else {
-        panic!("{:?}", few.notes);
+        panic!("{few:?}");
     };
     assert_eq!(total, 30);
     assert_eq!(clean(30).verdict, Verdict::Same);
@@ -358,14 +355,8 @@ fn a_control_counts_for_as_many_events_as_the_subject_that_is_reloaded() {
     // A ratio of counts is no estimate of a difference.
     assert_eq!(c.robust, None);
     let said = crate::words::comparison(&c);
-    assert!(
-        said.starts_with("balance adds 3.0 to the failures per reload or restart ["),
-        "{said}"
-    );
-    assert!(
-        said.contains("balance: 36 in 12 events, direct: none in 12 events, so at most 0.25 each"),
-        "{said}"
-    );
+    said.begins("balance adds 3.0 to the failures per reload or restart [");
+    said.has("balance: 36 in 12 events, direct: none in 12 events, so at most 0.25 each");
 }
 
 #[test]

@@ -92,7 +92,8 @@ impl Times {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Looks, Verdict};
+    use crate::Verdict;
+    use crate::fixtures::header;
 
     fn times(blocks: &[(f64, f64)]) -> Times {
         Times {
@@ -103,14 +104,7 @@ mod tests {
     }
 
     fn verdict(times: &Times) -> Verdict {
-        let rules = Rules {
-            baseline: "direct".into(),
-            matters: 0.03,
-            matters_failures: 0.001,
-            matters_ms: None,
-            confidence: 0.95,
-            looks: Looks::of(5),
-        };
+        let rules = Rules::of(&header(5));
         let p = times.p_value().unwrap();
         times.judged(&rules).unwrap().decide(&rules, p, 1).verdict
     }

@@ -38,7 +38,6 @@ pub enum Dependence {
 /// A subject against the baseline under two levels of a factor.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Interaction {
-    /// The other factors.
     pub condition: Condition,
     pub metric: Metric,
     pub subject: String,

@@ -1,6 +1,6 @@
 use super::*;
-use crate::fixtures::{Normal, closed, condition, done, header, open, trial};
-use readings::{Journal, JournalRow, Trial};
+use crate::fixtures::{Normal, closed, condition, header, in_closed, open, reading};
+use readings::{Journal, Trial};
 
 /// Blocks of direct and balance, of which the latter keeps so much at each number of connections.
 fn blocks(kept: &[(u32, f64)], noise: f64, random: &mut Normal) -> Vec<Trial> {
@@ -9,7 +9,7 @@ fn blocks(kept: &[(u32, f64)], noise: f64, random: &mut Normal) -> Vec<Trial> {
         for (connections, kept) in kept {
             for (subject, share) in [("direct", 1.0), ("balance", *kept)] {
                 let rate = 20_000.0 * share * (noise * random.next()).exp();
-                let mut row = trial(block, subject, false, done(Some(closed(rate)), None));
+                let mut row = in_closed(block, subject, closed(rate));
                 row.condition = condition(*connections);
                 trials.push(row);
             }
@@ -25,8 +25,7 @@ fn found(levels: &[u32], trials: Vec<Trial>, factors_of_open_loop: &[&str]) -> V
         .iter()
         .map(|f| (*f).to_owned())
         .collect();
-    let rows = trials.into_iter().map(|t| JournalRow::Trial(Box::new(t)));
-    crate::analyse(&Journal::new(header, rows.collect())).interactions
+    crate::analyse(&Journal::of_trials(header, trials)).interactions
 }
 
 #[test]
@@ -83,9 +82,7 @@ fn throughput_has_no_interaction_with_what_acts_on_the_open_loop_only() {
     let mut random = Normal::with_seed(14);
     let mut trials = blocks(&[(16, 0.8), (128, 0.8)], 0.01, &mut random);
     for trial in &mut trials {
-        if let readings::Outcome::Done(reading) = &mut trial.outcome {
-            reading.latency = Some(open(2_000.0, 400.0 * (0.001 * random.next()).exp()));
-        }
+        reading(trial).latency = Some(open(2_000.0, 400.0 * (0.001 * random.next()).exp()));
     }
     let all = found(&[16, 128], trials, &["connections"]);
     assert!(all.iter().all(|i| i.metric != Metric::RequestsPerS));

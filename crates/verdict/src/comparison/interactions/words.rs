@@ -157,6 +157,7 @@ pub fn interactions_rest(all: &[Interaction]) -> Option<String> {
 mod tests {
     use super::*;
     use readings::Condition;
+    use testing::Text as _;
 
     fn found(metric: Metric, here: (f64, f64, f64), there: (f64, f64, f64)) -> Interaction {
         let level = |level: &str, (ratio, baseline_value, subject_value)| Level {
@@ -199,9 +200,7 @@ mod tests {
              ratio over the other: -22% [-26%, -18%]), over 10 blocks."
         );
         assert!(rps(0.88, 0.69).starts_with("balance costs less at connections=128 than at 16: "));
-        assert!(
-            rps(0.69, 1.2).contains("costs 31% of the throughput at connections=128, and has 1.20")
-        );
+        rps(0.69, 1.2).has("costs 31% of the throughput at connections=128, and has 1.20");
     }
 
     #[test]
@@ -221,10 +220,7 @@ mod tests {
         all[1].dependence = Dependence::Same;
         all[2].dependence = Dependence::Inconclusive;
         let text = interactions_rest(&all).unwrap();
-        assert!(
-            text.ends_with(": 1 with a difference, 1 the same within 3%, 1 not settled."),
-            "{text}"
-        );
+        text.ends(": 1 with a difference, 1 the same within 3%, 1 not settled.");
         assert_eq!(interactions_rest(&[]), None);
     }
 }

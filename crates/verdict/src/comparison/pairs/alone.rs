@@ -14,7 +14,6 @@ use readings::LoadReading;
 pub(crate) struct Alone<'a> {
     /// The logarithms of each block's figures, one for each condition.
     logs: BTreeMap<u32, Vec<f64>>,
-    /// Trials that were tried.
     pub tried: usize,
     /// Trials of `tried` that cannot be used.
     pub unusable: usize,

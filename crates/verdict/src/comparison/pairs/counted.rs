@@ -16,7 +16,6 @@ use crate::stats::sample::Sample;
 /// What was counted of the subject and of the baseline.
 #[derive(Debug, Default)]
 pub(super) struct Counted {
-    /// By block.
     blocks: BTreeMap<u32, [f64; 2]>,
     /// How many figures of a side were added, and their half steps together.
     figures: usize,
@@ -87,7 +86,7 @@ impl Counted {
 mod tests {
     use readings::{CPU_TICK_S, ServerReading, Trial};
 
-    use crate::fixtures::{analyse, closed, done, header, trial};
+    use crate::fixtures::{analyse, closed, done, header, measured, trial};
     use crate::{Comparison, Metric, Verdict};
 
     /// What the kernel tells of a server in the windows of a trial: ticks that have passed in each.
@@ -112,13 +111,12 @@ mod tests {
                 ("balance", false, means_s[0]),
             ] {
                 let mut outcome = done(Some(closed(100.0)), None);
-                if let readings::Outcome::Done(reading) = &mut outcome {
-                    reading.servers = vec![ServerReading {
-                        server: "cgi".into(),
-                        cpu_s: in_ticks(&mut random, windows, mean_s),
-                        cpu_step_s: CPU_TICK_S,
-                    }];
-                }
+                let reading = measured(&mut outcome);
+                reading.servers = vec![ServerReading {
+                    server: "cgi".into(),
+                    cpu_s: in_ticks(&mut random, windows, mean_s),
+                    cpu_step_s: CPU_TICK_S,
+                }];
                 trials.push(trial(block, subject, copy, outcome));
             }
         }

@@ -27,7 +27,6 @@ use crate::{Metric, Reason};
 pub(crate) struct Pairs {
     /// One ratio per block that both can be used of.
     pub ratios: Vec<BlockRatio>,
-    /// Blocks in which both were tried.
     pub tried: usize,
     /// Blocks of `tried` that cannot be used.
     pub unusable: usize,
@@ -67,13 +66,11 @@ pub(crate) struct Pairs {
     slices_variance: (f64, usize),
     /// By how much the steps of the figures can shift a log ratio: the mean over blocks.
     half_steps: f64,
-    /// The figures as they were counted.
     counted: counted::Counted,
     subject_logs: f64,
     baseline_logs: f64,
 }
 
-/// Which side of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Whose {
     Subject,

@@ -27,31 +27,31 @@ pub(crate) fn cpus_of_others<'a>(
 
 #[cfg(test)]
 mod tests {
-    use crate::fixtures::{analyse, header, throughput_blocks};
+    use crate::fixtures::{analyse, header, reading, throughput, throughput_blocks};
     use crate::{Verdict, Warning};
-    use readings::{MachineMetrics, Outcome, ServerMetrics, SystemMetrics, Trial};
+    use readings::{MachineMetrics, ServerMetrics, SystemMetrics, Trial};
 
     /// Blocks in which the balancer seems 12% faster, each time by nearly the same, while the
     /// baseline's copies differ by 15% one way or the other; other programs take `others` CPUs.
     fn blocks(count: usize, others: f64) -> Vec<Trial> {
         let mut trials = throughput_blocks(&vec![(1000.0, 1120.0); count]);
         for one in &mut trials {
-            let Outcome::Done(reading) = &mut one.outcome else {
-                unreachable!()
+            let factor = match (one.baseline_copy, one.block % 2) {
+                (false, _) => 1.0,
+                (_, 0) => 1.15,
+                _ => 0.87,
             };
-            let load = reading.throughput.as_mut().unwrap();
-            if one.baseline_copy {
-                let factor = if one.block % 2 == 0 { 1.15 } else { 0.87 };
-                load.requests = (load.requests as f64 * factor) as u64;
-            }
+            let load = throughput(one);
+            load.requests = (load.requests as f64 * factor) as u64;
+            let requests = load.requests;
             let servers = ServerMetrics {
                 user_s: 2.0,
                 system_s: 4.0,
                 ..ServerMetrics::default()
             };
-            reading.probed = Some(SystemMetrics {
+            reading(one).probed = Some(SystemMetrics {
                 looked_s: 10.0,
-                requests: load.requests,
+                requests,
                 machine: MachineMetrics {
                     cpus: 2,
                     busy_s: Some(6.0 + 4.0 + others * 10.0),
@@ -70,7 +70,7 @@ mod tests {
         assert_eq!(quiet.comparisons[0].verdict, Verdict::Faster);
         let busy = analyse(&header(6), &blocks(6, 0.9));
         let c = &busy.comparisons[0];
-        assert_eq!(c.verdict, Verdict::Inconclusive, "{:?}", c.notes);
+        assert_eq!(c.verdict, Verdict::Inconclusive, "{c:?}");
         let (low, high) = c.interval().unwrap();
         assert!(low < 1.0 && high > 1.2, "{low} {high}");
         let told = busy.warnings.iter().find_map(|warning| match warning {
@@ -89,15 +89,12 @@ mod tests {
     fn beside_other_programs_three_blocks_tell_a_large_difference() {
         let mut trials = blocks(3, 0.9);
         for one in trials.iter_mut().filter(|one| one.subject != "direct") {
-            let Outcome::Done(reading) = &mut one.outcome else {
-                unreachable!()
-            };
-            let load = reading.throughput.as_mut().unwrap();
+            let load = throughput(one);
             load.requests *= 15;
         }
         let busy = analyse(&header(3), &trials);
         let c = &busy.comparisons[0];
-        assert_eq!(c.verdict, Verdict::Faster, "{:?}", c.notes);
+        assert_eq!(c.verdict, Verdict::Faster, "{c:?}");
         let (low, _) = c.interval().unwrap();
         assert!(low < 13.0, "the interval is wide: {low}");
     }

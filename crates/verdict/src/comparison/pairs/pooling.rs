@@ -229,10 +229,7 @@ mod tests {
             let failed = trial.block == 2 && trial.condition == at_rate("500/s");
             let gone = trial.block == 3;
             if (failed || gone) && trial.subject == "balance" {
-                trial.outcome = readings::Outcome::Failed {
-                    reason: "no port".into(),
-                    cause: readings::FailureCause::Other,
-                };
+                trial.outcome = readings::Outcome::failed("no port", readings::FailureCause::Other);
             }
         }
         let analysis = analyse(&header, &trials);

@@ -9,9 +9,7 @@ use crate::{BlockRatio, Bound, Metric, Note, Robust, Starts, Verdict};
 /// baseline.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// The condition it holds for.
     pub condition: Condition,
-    /// What was compared.
     pub metric: Metric,
     pub subject: String,
     pub baseline: String,
@@ -28,22 +26,18 @@ pub struct Comparison {
     /// Confidence of the interval, wherever the run stops: at one of several looks the interval
     /// is wider than it would be at the only one.
     pub confidence: f64,
-    /// Blocks used.
     pub blocks: usize,
     /// Whether it is of a quantile that only the answers of all blocks together resolve: the values
     /// are then theirs, and the ratios of `by_block` are jackknife pseudo-values.
     pub pooled: bool,
     /// The smallest difference that matters, as a fraction.
     pub matters: f64,
-    /// What it came to.
     pub verdict: Verdict,
-    /// What qualifies the verdict.
     #[serde(skip)]
     pub notes: Vec<Note>,
     /// Geometric mean of the baseline over the blocks used, in the metric's unit; of events the
     /// share over all of them, or the mean time.
     pub baseline_value: Option<f64>,
-    /// The same of the subject.
     pub subject_value: Option<f64>,
     /// Whether the whole interval lies beyond the margin, in the direction of a verdict 'faster' or
     /// 'slower': the difference surely matters.
@@ -67,9 +61,7 @@ pub struct Comparison {
     pub of_users: bool,
     /// The subject's starts under the condition.
     pub subject_starts: Starts,
-    /// The baseline's.
     pub baseline_starts: Starts,
-    /// The ratio of each block used.
     pub by_block: Vec<BlockRatio>,
     /// The subject's value less the baseline's, in the metric's unit; what figures of events are
     /// judged by.

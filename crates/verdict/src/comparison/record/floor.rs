@@ -9,9 +9,7 @@ use crate::comparison::record::ratio::BlockRatio;
 /// What the baseline compared with itself shows: its second copy over its first.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NoiseFloor {
-    /// The condition it holds for.
     pub condition: Condition,
-    /// What was compared.
     pub metric: Metric,
     #[serde(skip)]
     pub baseline: String,
@@ -27,14 +25,12 @@ pub struct NoiseFloor {
     pub difference_high: Option<f64>,
     #[serde(skip)]
     pub difference_matters: Option<f64>,
-    /// Blocks used.
     pub blocks: usize,
     /// Whether the client was the bottleneck for a copy, so that the floor is the client's.
     pub client_limited: bool,
     /// Whether the second copy had servers of its own in every block used. Otherwise both copies
     /// were the same processes, and the floor lacks the variance of starts.
     pub separate: bool,
-    /// The ratio of each block used.
     pub by_block: Vec<BlockRatio>,
 }
 

@@ -9,7 +9,6 @@ pub enum Note {
     SmallerThanMatters,
     /// A difference on its own, but not after the correction for so many comparisons.
     NotAmong {
-        /// The comparisons of the question.
         comparisons: usize,
     },
     /// The interval excludes zero and may reach beyond the margin.
@@ -61,14 +60,10 @@ pub enum Note {
     Unusable {
         /// Blocks that cannot be used.
         blocks: usize,
-        /// Blocks in which both were tried.
         tried: usize,
-        /// The subject whose trials they are.
         subject: String,
-        /// The first reason.
         reason: Option<Reason>,
     },
-    /// No block was measured.
     NothingMeasured,
     /// Fewer blocks than a decision needs.
     TooFewBlocks {
@@ -87,7 +82,6 @@ pub enum Note {
         share: f64,
         /// The ratio of service times, where they were measured.
         service_ratio: Option<f64>,
-        /// What helps.
         remedy: LagRemedy,
     },
     /// The baseline differs from itself by as much.

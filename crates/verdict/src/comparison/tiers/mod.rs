@@ -23,7 +23,6 @@ use crate::stats::sample::Sample;
 use crate::trial::cells::Cell;
 use crate::{Comparison, Metric, Note, Rules, Starts, Verdict};
 
-/// Fewer subjects have no tiers.
 const SUBJECTS_MIN: usize = 3;
 /// Sets are bits of a word.
 const SUBJECTS_MAX: usize = 64;
@@ -33,9 +32,7 @@ const TIERS_MAX: usize = 128;
 /// The subjects of a condition in tiers, on one metric.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Tiers {
-    /// The condition it holds for.
     pub condition: Condition,
-    /// What was compared.
     pub metric: Metric,
     /// The tiers, the best first; a subject may be in several. No two subjects of a tier are told
     /// apart.
@@ -45,7 +42,6 @@ pub struct Tiers {
     pub subjects: Vec<TierMember>,
     /// Subjects that could not be compared.
     pub left_out: Vec<String>,
-    /// All pairs of the subjects in tiers.
     pub pairs: Vec<SubjectPair>,
 }
 
@@ -83,7 +79,6 @@ pub struct SubjectPair {
     pub low: Option<f64>,
     /// Upper end of the interval of the ratio.
     pub high: Option<f64>,
-    /// Blocks used.
     pub blocks: usize,
     pub p_value: Option<f64>,
     /// The p value after the correction over all pairs of the question.
@@ -99,7 +94,6 @@ pub struct SubjectPair {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PairWithheld {
-    /// The correction for all pairs of the question.
     Correction,
     /// The robust companion disagrees, or the blocks are too skewed.
     Blocks,
@@ -336,7 +330,6 @@ impl<'a> Draft<'a> {
 struct PairRules<'a> {
     run: &'a Run<'a, 'a>,
     comparisons: &'a [Comparison],
-    /// All pairs of the question.
     pairs: usize,
 }
 

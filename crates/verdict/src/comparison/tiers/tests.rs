@@ -1,6 +1,6 @@
 use super::*;
-use crate::fixtures::{Normal, closed, done, header, trial};
-use readings::{Journal, JournalRow, RunHeader, Trial};
+use crate::fixtures::{Normal, closed, done, header, in_closed, in_open, reading, trial};
+use readings::{Journal, RunHeader, Trial};
 
 mod fourteen;
 
@@ -17,15 +17,14 @@ fn blocks(rates: &[f64], noise: f64, count: u32, random: &mut Normal) -> (RunHea
     for block in 1..=count {
         for (name, rate) in NAMES.iter().zip(rates) {
             let rate = rate * (noise * random.next()).exp();
-            trials.push(trial(block, name, false, done(Some(closed(rate)), None)));
+            trials.push(in_closed(block, name, closed(rate)));
         }
     }
     (header, trials)
 }
 
 fn found(header: RunHeader, trials: Vec<Trial>) -> Vec<Tiers> {
-    let rows = trials.into_iter().map(|t| JournalRow::Trial(Box::new(t)));
-    crate::analyse(&Journal::new(header, rows.collect())).tiers
+    crate::analyse(&Journal::of_trials(header, trials)).tiers
 }
 
 #[test]
@@ -89,10 +88,7 @@ fn two_subjects_have_no_tiers_and_unmeasured_ones_are_named() {
     assert!(found(header, trials).is_empty());
     let (header, mut trials) = blocks(&[10_000.0, 9_000.0, 8_000.0, 7_000.0], 0.01, 5, &mut random);
     for trial in trials.iter_mut().filter(|t| t.subject == "balance") {
-        trial.outcome = readings::Outcome::Failed {
-            reason: "no port".into(),
-            cause: readings::FailureCause::Subject,
-        };
+        trial.outcome = readings::Outcome::failed("no port", readings::FailureCause::Subject);
     }
     let tiers = &found(header, trials)[0];
     assert_eq!(tiers.left_out, ["balance"]);
@@ -105,9 +101,7 @@ fn a_figure_that_the_client_limited_is_not_the_lower_one() {
     let (header, mut trials) = blocks(&[10_000.0, 9_000.0, 5_000.0], 0.01, 8, &mut random);
     let mut limit = |names: &[&str]| {
         for trial in trials.iter_mut().filter(|t| names.contains(&&*t.subject)) {
-            let readings::Outcome::Done(reading) = &mut trial.outcome else {
-                continue;
-            };
+            let reading = reading(trial);
             if let Some(load) = &mut reading.throughput {
                 load.client.saturated = true;
             }
@@ -164,7 +158,7 @@ fn a_latency_that_is_the_clients_lag_tells_no_two_subjects_apart() {
                     .record_many_ns((service_us * wobble * 1e3) as u64, 10_000);
                 load.schedule_lag
                     .record_many_ns((lag_us * 1e3) as u64, 10_000);
-                trials.push(trial(block, name, false, done(None, Some(load))));
+                trials.push(in_open(block, name, load));
             }
         }
         of_others(trials, 8, Metric::LatencyUsP50)
@@ -183,13 +177,11 @@ fn a_subject_that_often_fails_to_start_is_not_told_apart_as_the_better_one() {
         for (name, rate) in NAMES[..3].iter().zip([20_000.0, 10_000.0, 12_000.0]) {
             if *name == "haproxy" {
                 let mut failed = trial(block, name, false, done(None, None));
-                failed.outcome = readings::Outcome::Failed {
-                    reason: "it ended".into(),
-                    cause: readings::FailureCause::Subject,
-                };
+                failed.outcome =
+                    readings::Outcome::failed("it ended", readings::FailureCause::Subject);
                 trials.push(failed);
             }
-            let mut one = trial(block, name, false, done(Some(closed(rate * wobble)), None));
+            let mut one = in_closed(block, name, closed(rate * wobble));
             one.attempt = 1 + u32::from(*name == "haproxy");
             trials.push(one);
         }
@@ -220,7 +212,7 @@ fn what_slices_lose_tells_no_two_subjects_apart() {
             load.slices = slices.collect();
             load.duration_s = load.slices.iter().map(|slice| slice.duration_s).sum();
             load.requests = load.slices.iter().map(|slice| slice.requests).sum();
-            trials.push(trial(block, name, false, done(Some(load), None)));
+            trials.push(in_closed(block, name, load));
         }
     }
     let found = of_others(trials, 10, Metric::RequestsPerS);
@@ -237,7 +229,7 @@ fn a_difference_within_the_far_end_of_a_biased_floor_tells_no_two_subjects_apart
             let rates = [20_000.0, 10_000.0, haproxy];
             for (name, rate) in NAMES.iter().zip(rates) {
                 let rate = rate * (0.005 * random.next()).exp();
-                trials.push(trial(block, name, false, done(Some(closed(rate)), None)));
+                trials.push(in_closed(block, name, closed(rate)));
             }
             let copy = 18_200.0 * (0.02 * random.next()).exp();
             trials.push(trial(block, "direct", true, done(Some(closed(copy)), None)));

@@ -67,7 +67,7 @@ fn replace(notes: &mut Vec<Note>, is_void: impl Fn(&Note) -> bool, by: Note) {
 mod tests {
     use super::*;
     use crate::CpusOfOthers;
-    use crate::fixtures::{analyse, header, throughput_blocks};
+    use crate::fixtures::{analyse, header, throughput, throughput_blocks};
     use readings::{MachineMetrics, Outcome, ServerMetrics, SystemMetrics, Trial};
 
     /// Ten blocks that leave a difference of 4% open; the second copy is `again` times the first.
@@ -78,10 +78,7 @@ mod tests {
             .collect();
         let mut trials = throughput_blocks(&rates);
         for trial in trials.iter_mut().filter(|trial| trial.baseline_copy) {
-            let Outcome::Done(reading) = &mut trial.outcome else {
-                panic!("it was measured");
-            };
-            let load = reading.throughput.as_mut().unwrap();
+            let load = throughput(trial);
             load.requests = (load.requests as f64 * again) as u64;
         }
         trials

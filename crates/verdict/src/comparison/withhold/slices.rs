@@ -128,24 +128,21 @@ fn bias_per_effect(slices: &[Slice]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use crate::Warning;
-    use crate::fixtures::{analyse, header, throughput_blocks};
-    use readings::{Outcome, Slice, Trial};
+    use crate::fixtures::{analyse, header, throughput, throughput_blocks};
+    use readings::{Slice, Trial};
 
     /// Blocks whose balancer is slower in short slices than in long ones by `edge`.
     fn blocks(edge: f64) -> Vec<Trial> {
         let rates: Vec<(f64, f64)> = (0..10).map(|i| (1000.0 + f64::from(i), 700.0)).collect();
         let mut trials = throughput_blocks(&rates);
         for (i, trial) in trials.iter_mut().enumerate() {
-            let Outcome::Done(reading) = &mut trial.outcome else {
-                panic!("it was measured");
-            };
-            let load = reading.throughput.as_mut().unwrap();
-            let per_s = load.requests_per_s() * 10.0;
             let wobble = 1.0 + 0.002 * (i % 5) as f64;
             let short = match trial.subject.as_str() {
                 "balance" => (1.0 - edge) * wobble,
                 _ => 1.0,
             };
+            let load = throughput(trial);
+            let per_s = load.requests_per_s() * 10.0;
             load.slices = (0..20)
                 .map(|at| {
                     let duration_s = if at % 2 == 0 { 0.1 } else { 0.2 };
@@ -168,15 +165,9 @@ mod tests {
         let rates: Vec<(f64, f64)> = (0..10).map(|i| (1000.0 + f64::from(i), 1000.0)).collect();
         let mut trials = throughput_blocks(&rates);
         for (i, trial) in trials.iter_mut().enumerate() {
-            let Outcome::Done(reading) = &mut trial.outcome else {
-                panic!("it was measured");
-            };
-            let load = reading.throughput.as_mut().unwrap();
-            let lost_s = if trial.subject == "balance" {
-                0.005
-            } else {
-                0.0
-            };
+            let is_subject = trial.subject == "balance";
+            let lost_s = if is_subject { 0.005 } else { 0.0 };
+            let load = throughput(trial);
             let wobble = 1.0 + 0.0005 * (i % 5) as f64;
             load.slices = (0..20)
                 .map(|at| {
@@ -194,10 +185,10 @@ mod tests {
         }
         let analysis = analyse(&header(10), &trials);
         let c = &analysis.comparisons[0];
-        assert!((c.ratio.unwrap() - 0.967).abs() < 0.002, "{:?}", c.ratio);
-        assert_eq!(c.verdict, crate::Verdict::Inconclusive, "{:?}", c.notes);
+        assert!((c.ratio.unwrap() - 0.967).abs() < 0.002, "{c:?}");
+        assert_eq!(c.verdict, crate::Verdict::Inconclusive, "{c:?}");
         let Some(crate::Note::SliceBias(bias)) = c.notes.last() else {
-            panic!("{:?}", c.notes);
+            panic!("{c:?}");
         };
         assert!((bias - 0.967).abs() < 0.002, "{bias}");
     }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::{CpusOfOthers, Robust, Starts};
 use readings::Condition;
+use testing::Text as _;
 
 pub fn comparison(metric: Metric, verdict: Verdict, figures: [f64; 3]) -> Comparison {
     let [ratio, low, high] = figures;
@@ -39,6 +40,25 @@ pub fn comparison(metric: Metric, verdict: Verdict, figures: [f64; 3]) -> Compar
         difference_high: None,
         difference_matters: None,
         unsettled_blocks: 0,
+    }
+}
+
+fn floor(metric: Metric, [ratio, low, high]: [f64; 3], blocks: usize) -> NoiseFloor {
+    NoiseFloor {
+        condition: Condition::new(),
+        metric,
+        baseline: "direct".into(),
+        ratio,
+        low: Some(low),
+        high: Some(high),
+        difference: None,
+        difference_low: None,
+        difference_high: None,
+        difference_matters: None,
+        blocks,
+        client_limited: false,
+        separate: true,
+        by_block: Vec::new(),
     }
 }
 
@@ -144,22 +164,7 @@ fn where_more_blocks_alone_would_hardly_help_it_says_what_does() {
         Verdict::Inconclusive,
         [0.99, 0.64, 1.54],
     );
-    let floor = NoiseFloor {
-        condition: Condition::new(),
-        metric: Metric::RequestsPerS,
-        baseline: "direct".into(),
-        ratio: 1.02,
-        low: Some(0.74),
-        high: Some(1.41),
-        difference: None,
-        difference_low: None,
-        difference_high: None,
-        difference_matters: None,
-        blocks: 3,
-        client_limited: false,
-        separate: true,
-        by_block: Vec::new(),
-    };
+    let floor = floor(Metric::RequestsPerS, [1.02, 0.74, 1.41], 3);
     c.notes = vec![Note::BlocksAlone {
         floor: Some(Box::new(floor)),
         others: Some(CpusOfOthers {
@@ -178,13 +183,9 @@ fn where_more_blocks_alone_would_hardly_help_it_says_what_does() {
         floor: None,
         others: None,
     }];
-    assert!(
-        said(&c).ends_with(
-            "more blocks alone would hardly settle it: the ratios of the blocks vary too much; a \
-             quieter machine or longer windows would help."
-        ),
-        "{}",
-        said(&c)
+    said(&c).ends(
+        "more blocks alone would hardly settle it: the ratios of the blocks vary too much; a \
+             quieter machine or longer windows would help.",
     );
 }
 
@@ -215,19 +216,16 @@ fn cpu_time_and_memory_are_surely_more_or_less() {
         dearer,
         Some((23.0, 41.0)),
     );
-    assert!(cpu.contains(" from 23 to 41 us "), "{cpu}");
-    assert!(cpu.ends_with("over 10 blocks; surely more."), "{cpu}");
+    cpu.has(" from 23 to 41 us ");
+    cpu.ends("over 10 blocks; surely more.");
     let cheaper = [0.87, 0.86, 0.88];
     let memory = said(Metric::ServerRssBytesMax, Verdict::Faster, cheaper, None);
-    assert!(
-        memory.contains(" off the peak memory of all servers "),
-        "{memory}"
-    );
-    assert!(memory.ends_with("over 10 blocks; surely less."), "{memory}");
+    memory.has(" off the peak memory of all servers ");
+    memory.ends("over 10 blocks; surely less.");
     let driver = said(Metric::DriverMaxRssBytes, Verdict::Slower, dearer, None);
-    assert!(driver.ends_with("; surely more."), "{driver}");
+    driver.ends("; surely more.");
     let latency = said(Metric::LatencyUsP50, Verdict::Faster, cheaper, None);
-    assert!(latency.ends_with("; surely faster."), "{latency}");
+    latency.ends("; surely faster.");
 }
 
 #[test]
@@ -241,11 +239,7 @@ fn a_companion_that_says_something_else_is_told() {
     c.robust = Some(robust(0.91));
     assert!(said(&c).ends_with("over 10 blocks."));
     c.robust = Some(robust(0.94));
-    assert!(
-        said(&c).ends_with("; the Hodges-Lehmann estimate is -6% [-8%, -4%]."),
-        "{}",
-        said(&c)
-    );
+    said(&c).ends("; the Hodges-Lehmann estimate is -6% [-8%, -4%].");
     c.verdict = Verdict::Inconclusive;
     c.notes = vec![Note::CompanionDiffers {
         verdict: Verdict::Slower,
@@ -348,30 +342,9 @@ fn what_cannot_be_measured_is_told_once_and_without_absurd_figures() {
     );
     c.verdict = Verdict::Slower;
     let text = said(&c);
-    assert!(
-        text.ends_with(
-            "(+30 ms, at least 9.4 times; how much is not measurable here), over 10 blocks."
-        ),
-        "{text}"
-    );
-    let floor = NoiseFloor {
-        condition: Condition::new(),
-        metric: Metric::LatencyUsP99,
-        baseline: "direct".into(),
-        ratio: 1.2,
-        low: Some(0.1),
-        high: Some(14.47),
-        blocks: 2,
-        difference: None,
-        difference_low: None,
-        difference_high: None,
-        difference_matters: None,
-        client_limited: false,
-        separate: true,
-        by_block: Vec::new(),
-    };
+    text.ends("(+30 ms, at least 9.4 times; how much is not measurable here), over 10 blocks.");
     assert_eq!(
-        noise_floor(&floor),
+        noise_floor(&floor(Metric::LatencyUsP99, [1.2, 0.1, 14.47], 2)),
         "noise floor, 99th percentile of latency: direct against itself: not measurable here, \
          over 2 blocks: too few blocks, or they differ too much."
     );
@@ -402,15 +375,9 @@ fn a_bound_has_one_end() {
         "balance brings at least 12% more throughput, over 10 blocks."
     );
     let text = rps(Verdict::Inconclusive, Bound::AtMost, 1.04);
-    assert!(
-        text.ends_with("throughput: at most +4.0%, over 10 blocks."),
-        "{text}"
-    );
+    text.ends("throughput: at most +4.0%, over 10 blocks.");
     let text = of(Metric::LatencyUsP50, Verdict::Slower, Bound::AtLeast, 1.5);
-    assert!(
-        text.starts_with("balance adds at least 50% to the median latency"),
-        "{text}"
-    );
+    text.begins("balance adds at least 50% to the median latency");
 }
 
 #[test]

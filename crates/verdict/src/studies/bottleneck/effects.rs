@@ -14,7 +14,6 @@ pub struct Effect {
     pub ratio: f64,
     /// The standard error of the ratio's logarithm.
     pub log_error: f64,
-    /// Loads with the change.
     pub loads: usize,
 }
 
@@ -101,7 +100,6 @@ impl Effects {
     }
 }
 
-/// The loads with a change.
 pub(super) fn of_change(
     reading: &BottleneckReading,
     change: Change,

@@ -20,7 +20,6 @@ pub enum Evidence {
     /// Connections found the accept queue full.
     AcceptQueue {
         found_full: u64,
-        /// Connections that were opened.
         opened: u64,
         /// The longest time that one took to open.
         slowest_us: f64,
@@ -38,7 +37,6 @@ pub enum Evidence {
     /// The link is full, loses segments, or carries more at twice its rate, or the thread that carries
     /// its packets is full.
     Network {
-        /// Bits of answers.
         bits_per_s: f64,
         link_bits_per_s: Option<f64>,
         /// Segments that were sent again, and all, if the former are many.
@@ -52,7 +50,6 @@ pub enum Evidence {
     OtherPrograms(MachineUse),
     /// Nothing explains the throughput: all figures.
     Unexplained {
-        /// The client's busiest thread.
         client_busiest: f64,
         servers: Vec<(String, f64, Threads)>,
         /// The threads that carry the packets of links in user space.
@@ -67,9 +64,7 @@ pub enum Evidence {
 /// A client whose threads are full or that shares a CPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientEvidence {
-    /// What its busiest thread had.
     pub busiest: f64,
-    /// What it wanted.
     pub wanted: f64,
     /// CPUs that servers use too, and how busy the busiest of them was, if it was full.
     pub shared: Option<(Vec<u32>, f64)>,
@@ -84,7 +79,6 @@ pub struct ClientEvidence {
 pub enum ThreadMore {
     /// It rose enough.
     Raised(f64),
-    /// It did not.
     NotRaised(f64),
 }
 
@@ -116,9 +110,9 @@ pub struct CpuUse {
 pub enum Full {
     /// CPUs that several servers share.
     SharedCpus,
-    /// The server's CPUs; it has so many threads.
-    Cpus { threads: u32 },
-    /// One of its threads.
+    Cpus {
+        threads: u32,
+    },
     Thread(Threads),
 }
 
@@ -136,7 +130,6 @@ pub struct HalvedCpu {
 pub struct Threads {
     /// The busiest one's share of a CPU.
     pub had: f64,
-    /// How much of the time it wanted one.
     pub wanted: f64,
     /// The share of the next.
     pub second_had: f64,
@@ -146,7 +139,6 @@ pub struct Threads {
 /// Connections that found no port.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PortsEvidence {
-    /// So many did.
     pub refused: u64,
     /// The ports that are taken, if they are many.
     pub taken: Option<TakenPorts>,
@@ -176,9 +168,7 @@ impl TakenPorts {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Relief {
     pub change: Change,
-    /// Connections that were refused with it.
     pub left: Refused,
-    /// Without it.
     pub before: Refused,
     /// Throughput, changed over unchanged.
     pub ratio: f64,

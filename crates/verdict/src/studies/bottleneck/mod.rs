@@ -45,7 +45,6 @@ pub enum Bottleneck {
     UpstreamConnections,
     /// The link between client and servers.
     Network,
-    /// Other programs on the same CPUs.
     OtherPrograms,
     /// Nothing that was looked for.
     Unknown,
@@ -71,9 +70,7 @@ pub enum Standing {
 pub struct Finding {
     pub condition: Condition,
     pub subject: String,
-    /// What limits it.
     pub bottleneck: Bottleneck,
-    /// How sure that is.
     pub standing: Standing,
     /// The server that it is about, where it is about one.
     pub server: Option<String>,

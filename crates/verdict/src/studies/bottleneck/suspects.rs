@@ -295,7 +295,6 @@ fn other_programs(loads: &Unchanged<'_>) -> Option<Suspect> {
     })
 }
 
-/// All figures, for a bottleneck that is unknown.
 pub(super) fn all_figures(reading: &BottleneckReading) -> Evidence {
     let loads = Unchanged::of(reading);
     let servers = loads.server_names().into_iter();

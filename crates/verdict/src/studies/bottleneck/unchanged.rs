@@ -112,7 +112,6 @@ impl<'a> Unchanged<'a> {
         self.mean(|probe| probe.seen.servers.get(name).map_or(0.0, |one| one.cpus))
     }
 
-    /// A server's threads.
     pub(super) fn threads(&self, name: &str) -> Threads {
         self.threads_of(|probe| probe.seen.servers.get(name))
     }
@@ -202,7 +201,6 @@ impl<'a> Unchanged<'a> {
         self.sum(Probe::accept_queue_overflows)
     }
 
-    /// What was refused with a change.
     pub(super) fn with(&self, change: Change, refused: impl Fn(&Probe) -> u64) -> Refused {
         let probes: Vec<&Probe> = of_change(self.reading, change).collect();
         Refused::of(&probes, refused)

@@ -34,11 +34,9 @@ pub struct HeldBack {
     pub baseline: String,
     /// The share of messages that came together with the one before.
     pub merged_share: f64,
-    /// The same of the baseline.
     pub baseline_merged_share: f64,
     /// Median time to the first message, us.
     pub first_us: f64,
-    /// The same of the baseline.
     pub baseline_first_us: f64,
     /// Median time between two messages of the baseline: the sender's pace, us.
     pub pace_us: f64,

@@ -1,10 +1,11 @@
 use super::words;
 use crate::Metric;
-use crate::fixtures::{closed, condition, done, header, trial};
+use crate::fixtures::{closed, condition, done, header, in_closed, trial};
 use readings::{
     Histogram, Journal, JournalRow, LastingReading, LoadReading, ServerSettings, SettingsReading,
     SubjectSettings, TrafficKind, Trial,
 };
+use testing::Text as _;
 
 /// Fifty streams of 64 events, one every 20 ms; through a server that holds back so many at a time.
 fn streams(together: u64) -> LoadReading {
@@ -33,20 +34,16 @@ fn streams(together: u64) -> LoadReading {
     load
 }
 
-/// The analysis of runs in which `balance` holds back so many events at a time, by block.
-fn analysed(by_block: &[u64], buffering: Option<&str>) -> crate::Analysis {
-    analysed_with(by_block, buffering, |_| {})
-}
-
-/// The same where the loads of `balance` are changed.
-fn analysed_with(
+/// The analysis of runs in which `balance` holds back so many events at a time, by block, and its loads
+/// are changed.
+fn analysed(
     by_block: &[u64],
     buffering: Option<&str>,
     change: fn(&mut LoadReading),
 ) -> crate::Analysis {
     let mut rows: Vec<Trial> = Vec::new();
     for (block, together) in (1..).zip(by_block) {
-        rows.push(trial(block, "direct", false, done(Some(streams(1)), None)));
+        rows.push(in_closed(block, "direct", streams(1)));
         let mut held = streams(*together);
         change(&mut held);
         let held = done(Some(held), None);
@@ -68,27 +65,23 @@ fn analysed_with(
             servers: vec![server],
         }],
     };
-    let mut journal = Journal::new(header(by_block.len() as u32), Vec::new());
-    journal.rows.push(JournalRow::Settings(settings));
-    journal
-        .rows
-        .extend(rows.into_iter().map(|one| JournalRow::Trial(Box::new(one))));
+    let mut journal = Journal::of_trials(header(by_block.len() as u32), rows);
+    journal.rows.insert(0, JournalRow::Settings(settings));
     crate::analyse(&journal)
 }
 
 fn told(by_block: &[u64], buffering: Option<&str>) -> Vec<String> {
-    let found = analysed(by_block, buffering).held_back;
-    found.iter().map(words::held_back).collect()
+    changed(by_block, buffering, |_| {})
 }
 
 fn changed(by_block: &[u64], buffering: Option<&str>, change: fn(&mut LoadReading)) -> Vec<String> {
-    let found = analysed_with(by_block, buffering, change).held_back;
+    let found = analysed(by_block, buffering, change).held_back;
     found.iter().map(words::held_back).collect()
 }
 
 #[test]
 fn streams_are_compared_by_their_messages_and_not_by_requests() {
-    let analysis = analysed(&[64, 64, 64], None);
+    let analysis = analysed(&[64, 64, 64], None, |_| {});
     let metrics: Vec<Metric> = analysis.comparisons.iter().map(|one| one.metric).collect();
     let expected = [
         Metric::FirstMessageUsP50,
@@ -128,10 +121,7 @@ fn events_that_come_in_pairs_are_merged() {
 fn a_setting_is_a_cause_only_where_the_first_event_waits_for_a_buffer() {
     // Pairs, of which the first waits for the second.
     let pairs = told(&[2, 2], Some("proxy_buffering on"));
-    assert!(
-        pairs[0].ends_with("`front` has `proxy_buffering on`"),
-        "{pairs:?}"
-    );
+    pairs[0].ends("`front` has `proxy_buffering on`");
     // As many come together where the proxy has no CPU time, but the first at once.
     let starved = |load: &mut LoadReading| {
         let lasting = load.lasting.as_mut().unwrap();

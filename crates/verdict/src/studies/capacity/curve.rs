@@ -12,7 +12,6 @@ use crate::metric::of_trial::{enough, resolves};
 pub struct RateStep {
     /// Requests per second that were offered.
     pub rate_per_s: f64,
-    /// What was measured.
     pub load: LoadReading,
     /// What that says on the objective.
     pub judgement: Judgement,
@@ -21,11 +20,9 @@ pub struct RateStep {
 /// Values of several trials: the smallest, the middle and the largest.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
-    /// The smallest.
     pub low: f64,
     /// The median; of an even number the mean of the two in the middle.
     pub middle: f64,
-    /// The largest.
     pub high: f64,
 }
 

@@ -37,11 +37,8 @@ pub use undetected::{StepTime, UndetectedOverload, undetected_overload};
 /// What `weigh capacity` found under an objective.
 #[derive(Clone, Copy, Debug)]
 pub struct CapacityView<'a> {
-    /// The target.
     pub url: &'a str,
-    /// What was to be kept.
     pub objective: &'a Objective,
-    /// The bounds.
     pub capacity: &'a Capacity,
     /// All trials, in the order in which they were made.
     pub steps: &'a [RateStep],
@@ -53,7 +50,6 @@ pub struct CapacityView<'a> {
     pub points: &'a [RatePoint],
     /// Connections that carried the load.
     pub connections: u32,
-    /// The seed of the order.
     pub seed: u64,
     /// Whether a signal ended it.
     pub stopped: bool,

@@ -28,7 +28,6 @@ pub struct Objective {
     pub(super) limits: Vec<Limit>,
     /// How many of them stand in the objective's text.
     pub(super) stated: usize,
-    /// What is offered.
     pub(super) offered: Offer,
 }
 
@@ -47,7 +46,6 @@ pub enum Offer {
 /// One limit of an objective.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limit {
-    /// What is limited.
     pub quantity: Quantity,
     /// On which side of the value it has to be.
     pub direction: Direction,
@@ -119,7 +117,6 @@ pub enum CannotJudge {
     TooFewRequests {
         quantile: f64,
         requests: u64,
-        /// How many that takes.
         needed: u64,
     },
 }

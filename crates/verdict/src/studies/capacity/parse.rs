@@ -14,13 +14,11 @@ pub enum ObjectiveError {
         /// Where, in characters from 1.
         at: usize,
     },
-    /// A quantity that there is not.
     #[error(
         "expected a percentile such as `p99`, or `mean`, `max`, `errors` or `achieved`, found `{found}` (at character {at}){}",
         nearest.map(|n| format!("; did you mean `{n}`?")).unwrap_or_default()
     )]
     Quantity {
-        /// What stands there.
         found: String,
         /// Where, in characters from 1.
         at: usize,
@@ -30,7 +28,6 @@ pub enum ObjectiveError {
     /// A percentile that there is not.
     #[error("expected a percentile above 0 and below 100, found `{found}` (at character {at})")]
     Percentile {
-        /// What stands there.
         found: String,
         /// Where, in characters from 1.
         at: usize,
@@ -40,9 +37,7 @@ pub enum ObjectiveError {
     Sign {
         /// What should stand there.
         expected: &'static str,
-        /// The quantity before it.
         quantity: String,
-        /// What stands there.
         found: String,
         /// Where, in characters from 1.
         at: usize,
@@ -52,12 +47,10 @@ pub enum ObjectiveError {
     Value {
         /// What should stand there.
         expected: &'static str,
-        /// What stands there.
         found: String,
         /// Where, in characters from 1.
         at: usize,
     },
-    /// The same quantity twice.
     #[error(
         "`{quantity}` is limited twice in the same direction (at character {at}); keep one of the limits"
     )]

@@ -57,30 +57,20 @@ pub enum SearchOptionsError {
         "expected rates above 0 with the lowest <= the first <= the highest, found {min_per_s}, {start_per_s} and {max_per_s} requests/s"
     )]
     Rates {
-        /// The lowest.
         min_per_s: f64,
-        /// The first.
         start_per_s: f64,
-        /// The highest.
         max_per_s: f64,
     },
     /// Only whole numbers can be offered.
     #[error("expected whole numbers, found {min_per_s}, {start_per_s} and {max_per_s}")]
     Fractions {
-        /// The lowest.
         min_per_s: f64,
-        /// The first.
         start_per_s: f64,
-        /// The highest.
         max_per_s: f64,
     },
     /// The precision is out of range.
     #[error("expected a precision from 0.1% to 100%, found {}%", precision * 100.0)]
-    Precision {
-        /// The fraction.
-        precision: f64,
-    },
-    /// No trials are allowed.
+    Precision { precision: f64 },
     #[error("expected at least one trial to be allowed, found none")]
     Trials,
 }

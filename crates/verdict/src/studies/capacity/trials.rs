@@ -17,7 +17,6 @@ const SPOILT: u32 = 2;
 pub enum Outcome {
     /// The objective was kept.
     Met,
-    /// It was not.
     Missed,
     /// The client could not offer the rate, or too few requests stand behind a quantile.
     Unusable,
@@ -36,11 +35,8 @@ impl From<&Judgement> for Outcome {
 /// The trials at a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct RateTrials {
-    /// The rate that was offered.
     pub rate_per_s: f64,
-    /// Trials that held.
     pub held: u32,
-    /// Trials that did not.
     pub missed: u32,
     /// Trials that say nothing.
     pub unusable: u32,
@@ -53,7 +49,6 @@ pub(super) enum Class {
     Missed,
     /// The client is what cannot do more.
     Client,
-    /// As many for as against.
     Open,
 }
 

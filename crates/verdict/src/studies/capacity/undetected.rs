@@ -22,7 +22,6 @@ const HALVINGS: u32 = 40;
 pub struct StepTime {
     /// Load at the same rate before the measured time, s.
     pub warmup_s: f64,
-    /// The measured time, s.
     pub measured_s: f64,
 }
 

@@ -35,7 +35,6 @@ pub struct BoundRate {
     pub low_per_s: Option<f64>,
     /// Its upper end.
     pub high_per_s: Option<f64>,
-    /// Blocks used.
     pub blocks: usize,
     /// Blocks that did not pass it at the highest rate measured.
     pub beyond: usize,
@@ -53,7 +52,6 @@ pub enum Passes {
     AtLeast,
 }
 
-/// Where one block passes a bound.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Pass {
     /// Above the bound at the lowest rate already.
@@ -67,7 +65,6 @@ enum Pass {
     Beyond(f64),
 }
 
-/// The rates for all bounds for which one is known.
 pub(super) fn bounds(blocks: &[Vec<Level>], bounds_us: &[f64]) -> Vec<BoundRate> {
     let fitted: Vec<Vec<Level>> = blocks.iter().map(|levels| monotone(levels)).collect();
     let each = bounds_us.iter();

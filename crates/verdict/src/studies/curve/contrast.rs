@@ -12,7 +12,6 @@ pub struct Contrast {
     pub quantile: f64,
     pub subject: String,
     pub other: String,
-    /// Each rate, and which of them is surely lower there.
     pub rates: Vec<(f64, Lower)>,
     /// Where the one that is lower changes, in the order of the rates.
     pub crossings: Vec<Crossing>,
@@ -31,7 +30,6 @@ pub enum Lower {
 /// Between two rates the curves of two subjects cross.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Crossing {
-    /// The name of the one that is lower below.
     pub lower_below: String,
     /// The highest rate before it at which that is settled.
     pub low_per_s: f64,

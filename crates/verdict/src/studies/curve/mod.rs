@@ -47,7 +47,6 @@ const BOUNDS_US: [f64; 4] = [1e3, 5e3, 10e3, 50e3];
 pub struct LatencyCurves {
     pub condition: Condition,
     pub baseline: String,
-    /// Blocks with any point.
     pub blocks: usize,
     /// Confidence of the bands, at each rate on its own.
     pub confidence: f64,

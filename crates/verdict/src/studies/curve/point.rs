@@ -5,7 +5,6 @@ use readings::CurvePoint;
 use crate::TrialFlaw;
 use crate::trial::overload::overload_of_point;
 
-/// The quantiles of a curve.
 pub(super) const QUANTILES: [f64; 3] = [0.5, 0.99, 0.999];
 /// So many answers must lie beyond a quantile in each block. A single load asks for more; here the
 /// interval comes from the blocks, and only the bias of a quantile of few answers has to be small.
@@ -32,12 +31,16 @@ pub(super) enum Seen {
 pub enum PointFlaw {
     /// What spoils the whole trial.
     Trial(Box<TrialFlaw>),
-    /// Nothing was due in its windows.
     NothingDue,
     /// The client was too busy to offer a rate on time.
-    ClientBusy { rate_per_s: f64 },
+    ClientBusy {
+        rate_per_s: f64,
+    },
     /// The client sent late; medians.
-    LateClient { lag_us: f64, latency_us: f64 },
+    LateClient {
+        lag_us: f64,
+        latency_us: f64,
+    },
     /// More requests failed than may.
     Failed {
         failed: u64,

@@ -50,7 +50,6 @@ impl Queue {
         s * 1e6 + self.delay_us
     }
 
-    /// The rate at which a quantile passes a bound.
     pub(super) fn passes_at(&self, quantile: f64, bound_us: f64) -> f64 {
         let (mut low, mut high) = (0.0, 0.97 * self.capacity_per_s);
         for _ in 0..50 {

@@ -3,7 +3,8 @@
 use super::queue::{Queue, Service, Sweep};
 use super::{Lower, Passes, SubjectCurve};
 use crate::analyse;
-use readings::{CurveChoice, Journal, JournalRow};
+use crate::fixtures::reading;
+use readings::{CurveChoice, Journal};
 
 /// Runs of each simulation. With 40 of them the bands of p50 and p99 held the truth in 473 and 466 of 480
 /// cases, and the rates at which a bound is passed in 155 (M/M/1) and 159 (M/D/1) of 160.
@@ -256,18 +257,12 @@ fn two_blocks_give_no_interval_and_old_journals_no_curve() {
     let curves = sweep.curves(1);
     let band = curves.subjects[0].rates[0].latency(0.99).unwrap();
     assert_eq!((band.low, band.high), (None, None));
-    let rows = |trials: Vec<readings::Trial>| -> Vec<JournalRow> {
-        let rows = trials.into_iter();
-        rows.map(|one| JournalRow::Trial(Box::new(one))).collect()
-    };
     let mut trials = sweep.trials(1);
-    let with = Journal::new(sweep.header(), rows(trials.clone()));
+    let with = Journal::of_trials(sweep.header(), trials.clone());
     assert_eq!(analyse(&with).curves.len(), 1);
     for one in &mut trials {
-        if let readings::Outcome::Done(reading) = &mut one.outcome {
-            reading.curve.clear();
-        }
+        reading(one).curve.clear();
     }
-    let without = Journal::new(sweep.header(), rows(trials));
+    let without = Journal::of_trials(sweep.header(), trials);
     assert!(analyse(&without).curves.is_empty());
 }

@@ -1,5 +1,6 @@
 //! What readings say side by side.
 
+use readings::text::once;
 use readings::{Tool, ToolReading};
 
 use super::target::{authority, path};
@@ -14,7 +15,6 @@ const MORE_CONNECTIONS: f64 = 1.5;
 /// Readings of the same load that differ by more are worth a word.
 const DIFFERS: f64 = 1.1;
 
-/// What has to be the same for readings to be of the same load.
 #[derive(Clone, Debug, PartialEq)]
 struct Load {
     tool: Tool,
@@ -144,12 +144,7 @@ fn same_load(readings: &[ToolReading], loads: &[Load], i: usize, j: usize) -> bo
 
 /// Two targets whose comparison rests on one measurement of at least one of them.
 fn single_measurements(readings: &[ToolReading], loads: &[Load]) -> Vec<Finding> {
-    let mut targets: Vec<&str> = Vec::new();
-    for target in readings.iter().filter_map(authority) {
-        if !targets.contains(&target) {
-            targets.push(target);
-        }
-    }
+    let targets = once(readings.iter().filter_map(authority));
     let mut found = Vec::new();
     for (n, first) in targets.iter().enumerate() {
         for second in &targets[n + 1..] {

@@ -10,7 +10,6 @@ use super::Fact;
 pub struct Finding {
     /// The readings that it is about, as indices, ascending.
     pub readings: Vec<usize>,
-    /// What is said.
     pub diagnosis: Diagnosis,
     /// The facts that it needs and the text does not say, in the order of [`FindingKind::needs`]: with
     /// any of them it is a possibility.
@@ -150,7 +149,6 @@ pub enum Diagnosis {
     SynRetransmission(LateConnects),
     Timeouts {
         requests: u64,
-        /// Their share of all requests.
         share: Option<f64>,
     },
     ErrorsLeftOut {
@@ -270,10 +268,14 @@ impl Concurrency {
 /// Why a latency counts as that of an idle server.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Steadiness {
-    /// It is near its smallest.
-    NearSmallest { min_us: f64 },
+    NearSmallest {
+        min_us: f64,
+    },
     /// Its standard deviation is this share of the mean.
-    HardlyVaries { stdev_us: f64, share: f64 },
+    HardlyVaries {
+        stdev_us: f64,
+        share: f64,
+    },
 }
 
 /// What shows that the round trip set a throughput.
@@ -303,11 +305,9 @@ pub struct LevelFigures {
 pub struct LateConnects {
     /// Whether the time to connect shows them; otherwise the latency does.
     pub in_connecting: bool,
-    /// The median.
     pub typical_us: f64,
     /// The quantiles from the first that met a step on, the maximum without a share.
     pub jumps_to: Vec<(Option<f64>, f64)>,
-    /// The steps that were met.
     pub steps_s: Vec<u32>,
     /// A reading with keep-alive that shows none.
     pub without: Option<usize>,
@@ -317,7 +317,6 @@ pub struct LateConnects {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Figure {
     PerSecond(f64),
-    /// In seconds.
     Duration(f64),
     /// The mean latency in microseconds.
     Mean(f64),

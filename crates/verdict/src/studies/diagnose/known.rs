@@ -11,13 +11,10 @@ use super::{Finding, FindingKind};
 pub enum Fact {
     /// The requests per second.
     Rate,
-    /// The mean latency.
     Mean,
-    /// The longest latency.
     Longest,
     /// How long the run took.
     Duration,
-    /// The number of connections.
     Connections,
     /// How many requests a connection may have in flight.
     Depth,
@@ -25,7 +22,6 @@ pub enum Fact {
     FromSending,
     /// That each request follows an answer, without a pause.
     NoPauses,
-    /// The version of the tool.
     Version,
     /// How long connections took to open.
     Connecting,

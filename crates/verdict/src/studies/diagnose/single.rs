@@ -111,7 +111,6 @@ fn client_cores(r: &ToolReading) -> Option<f64> {
     Some(r.client_cpu_s? / duration_s)
 }
 
-/// One finding for each target on the client's own machine.
 pub(super) fn same_machine(readings: &[ToolReading]) -> Vec<Finding> {
     let mut found: Vec<Finding> = Vec::new();
     let mut done = vec![false; readings.len()];

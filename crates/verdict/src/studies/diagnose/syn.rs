@@ -69,9 +69,7 @@ fn holds_connecting(tool: Tool) -> bool {
 /// Quantiles with their values, the maximum without a share.
 type Quantiles = Vec<(Option<f64>, f64)>;
 
-/// A jump by a step.
 struct Steps {
-    /// The median.
     typical_us: f64,
     /// How far the values below the jump lie above the median.
     spread_us: f64,

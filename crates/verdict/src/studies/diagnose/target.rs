@@ -17,7 +17,6 @@ pub(super) fn host(reading: &ToolReading) -> Option<&str> {
     host.split(':').next()
 }
 
-/// Host and port of the target.
 pub(super) fn authority(reading: &ToolReading) -> Option<&str> {
     let url = reading.url.as_deref()?;
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);

@@ -1,6 +1,6 @@
 //! Diagnoses of the outputs in the tests of `tools`.
 
-use readings::Tool;
+use readings::{ProcessLine, Tool};
 use testing::printed::{ab, wrk};
 
 use super::*;
@@ -8,7 +8,7 @@ use super::*;
 mod failures;
 mod timed;
 
-const X86: &str = "http://x86:8080/cgi-bin/second.pl";
+pub(super) const X86: &str = "http://x86:8080/cgi-bin/second.pl";
 const ARM: &str = "http://arm:8080/cgi-bin/second.pl";
 
 fn of_kind(found: &[Finding], kind: FindingKind) -> Vec<&Finding> {
@@ -28,7 +28,7 @@ fn kinds(found: &[Finding]) -> Vec<FindingKind> {
 }
 
 /// Two places, two numbers of connections, two servers, two rounds.
-fn far_and_near() -> Vec<ToolReading> {
+pub(super) fn far_and_near() -> Vec<ToolReading> {
     let mut far = wrk(X86, 400, 672.87, [257.69, 243.81, 1980.0]);
     far.requests = Some(20_211);
     far.errors.read = 126;
@@ -55,16 +55,10 @@ fn far_away_the_round_trip_and_the_connections_set_the_throughput() {
     let bound = of_kind(&found, FindingKind::RoundTripBound);
     let at: Vec<usize> = bound.iter().map(|f| f.readings[0]).collect();
     assert_eq!(at, [4, 5, 6, 7]);
-    let Diagnosis::AllBusy {
-        concurrency,
-        shown_by,
-        ..
-    } = &bound[0].diagnosis
-    else {
-        panic!("{:?}", bound[0]);
-    };
-    assert_eq!(*shown_by, Some(ShownBy::Better { reading: 10 }));
-    assert_eq!(concurrency.bound_per_s().round(), 569.0);
+    let better = Some(ShownBy::Better { reading: 10 });
+    assert!(
+        matches!(bound[0].diagnosis, Diagnosis::AllBusy { shown_by, .. } if shown_by == better)
+    );
 }
 
 #[test]
@@ -73,36 +67,16 @@ fn a_full_queue_that_looks_like_a_round_trip_is_a_suspicion_that_names_the_test(
     let alone = wrk(X86, 96, 561.58, [168.58, 4.67, 231.14]);
     let found = diagnose(std::slice::from_ref(&alone));
     assert!(of_kind(&found, FindingKind::RoundTripBound).is_empty());
-    let shown_by = |found: &[Finding], kind| match only(found, kind) {
-        Diagnosis::AllBusy { shown_by, .. } => *shown_by,
-        other => panic!("{other:?}"),
-    };
-    assert_eq!(shown_by(&found, FindingKind::RoundTripSuspected), None);
+    only(&found, FindingKind::RoundTripSuspected);
     // A second load of which the throughput grows with the connections, or a known round trip.
     let twice = wrk(X86, 192, 1120.0, [169.0, 5.0, 230.0]);
     let found = diagnose(&[alone.clone(), twice]);
     let bound = of_kind(&found, FindingKind::RoundTripBound);
     assert_eq!(bound[0].readings, [0]);
-    assert!(matches!(
-        bound[0].diagnosis,
-        Diagnosis::AllBusy {
-            shown_by: Some(ShownBy::InProportion { reading: 1 }),
-            ..
-        }
-    ));
+    // Over TLS the server works while a connection is opened.
     let mut known = alone;
     known.tool = Tool::Hey;
     known.connect.mean_us = Some(160e3);
-    let found = diagnose(std::slice::from_ref(&known));
-    let connecting = ShownBy::Connecting {
-        connect_us: 160e3,
-        two_round_trips: false,
-    };
-    assert_eq!(
-        shown_by(&found, FindingKind::RoundTripBound),
-        Some(connecting)
-    );
-    // Over TLS the server works while a connection is opened.
     known.url = known.url.map(|url| url.replace("http://", "https://"));
     let found = diagnose(&[known]);
     assert!(
@@ -134,11 +108,7 @@ fn connections_that_stood_still_and_what_the_mean_leaves_out() {
     let still = of_kind(&found, FindingKind::StoodStill);
     let at: Vec<usize> = still.iter().map(|f| f.readings[0]).collect();
     assert_eq!(at, [0, 1, 2, 3]);
-    let timeouts = Diagnosis::Timeouts {
-        requests: 313,
-        share: Some(313.0 / 20_211.0),
-    };
-    assert_eq!(*only(&found, FindingKind::Timeouts), timeouts);
+    only(&found, FindingKind::Timeouts);
     only(&found, FindingKind::ErrorsLeftOut);
 }
 
@@ -149,11 +119,6 @@ fn near_by_more_connections_bring_only_latency() {
     // Not from far away, where more connections did bring something.
     assert_eq!(saturated.len(), 2);
     assert_eq!(saturated[0].readings, [8, 10]);
-    let Diagnosis::Saturated { few, many } = saturated[0].diagnosis else {
-        panic!("{saturated:?}");
-    };
-    assert_eq!((few.connections, many.connections), (96, 400));
-    assert!((many.mean_us / few.mean_us - 3.58).abs() < 0.01);
     assert_eq!(saturated[1].readings, [9, 11]);
 }
 
@@ -163,11 +128,6 @@ fn a_mean_that_cannot_be_and_why_wrk_prints_it() {
     let impossible = of_kind(&found, FindingKind::ImpossibleMean);
     let at: Vec<usize> = impossible.iter().map(|f| f.readings[0]).collect();
     assert_eq!(at, [9, 10, 11]);
-    assert!(
-        matches!(impossible[1].diagnosis, Diagnosis::ImpossibleMean(c) if c.busy() > 106.0),
-        "{:?}",
-        impossible[1]
-    );
     let corrected = of_kind(&found, FindingKind::CorrectedAfterwards);
     assert_eq!(corrected.len(), 1);
     assert_eq!(corrected[0].readings, [0, 1, 2, 3, 8, 9, 10, 11]);
@@ -184,7 +144,7 @@ fn two_targets_that_were_measured_twice_are_not_called_single() {
 }
 
 /// Runs that only say how long they took.
-fn took(url: &str, seconds: f64) -> ToolReading {
+pub(super) fn took(url: &str, seconds: f64) -> ToolReading {
     let mut r = ToolReading::new(Tool::Ab);
     r.url = Some(url.into());
     r.duration_s = Some(seconds);
@@ -193,89 +153,17 @@ fn took(url: &str, seconds: f64) -> ToolReading {
 }
 
 #[test]
-fn one_measurement_each_says_nothing() {
-    let found = diagnose(&[
-        took("http://proxy:3128/", 8.146),
-        took("http://proxy:8080/", 9.481),
-    ]);
-    assert_eq!(found.len(), 1, "{found:?}");
-    let expected = Diagnosis::TargetsOnce {
-        first: "proxy:3128".into(),
-        second: "proxy:8080".into(),
-        once_each: true,
-        figures: (Figure::Duration(8.146), Figure::Duration(9.481)),
-        ratios: vec![9.481 / 8.146],
-    };
-    assert_eq!(found[0].diagnosis, expected);
-    // Another number of requests is no comparison of durations.
+fn durations_of_different_work_are_not_compared() {
     let mut more = took("http://proxy:8080/", 9.481);
     more.requests = Some(2000);
     assert!(diagnose(&[took("http://proxy:3128/", 8.146), more]).is_empty());
 }
 
 #[test]
-fn four_page_sizes_measured_once_say_nothing_either() {
-    let seconds = [
-        (2_000, 0.130_741_688, 0.127_395_82),
-        (20_000, 0.490_916_224, 0.503_769_01),
-        (200_000, 3.799_440_328, 4.331_252_73),
-        (2_000_000, 45.250_908_55, 45.960_072_8),
-    ];
-    let readings: Vec<ToolReading> = seconds
-        .iter()
-        .flat_map(|(bytes, lvs, crossroads)| {
-            [("lvs:80", lvs), ("crossroads:81", crossroads)].map(|(host, seconds)| {
-                let mut r = ToolReading::new(Tool::Ab);
-                r.url = Some(format!("http://{host}/{bytes}"));
-                r.connections = Some(30);
-                r.latency.mean_us = Some(seconds * 1e6);
-                r
-            })
-        })
-        .collect();
-    let found = diagnose(&readings);
-    assert_eq!(kinds(&found), [FindingKind::SingleMeasurement]);
-    assert_eq!(found[0].readings, [0, 1, 2, 3, 4, 5, 6, 7]);
-    assert!(
-        matches!(&found[0].diagnosis, Diagnosis::TargetsOnce { ratios, .. } if ratios.len() == 4),
-        "{found:?}"
-    );
-}
-
-#[test]
-fn a_table_of_two_subjects_has_one_figure_each() {
-    let table = readings::FigureTable {
-        lines: (20, 31),
-        head: ["Bytes", "LVS timing", "Crossroads timing"]
-            .map(str::to_owned)
-            .to_vec(),
-        rows: vec![
-            vec![2_000.0, 0.130_741_688, 0.127_395_82],
-            vec![20_000.0, 0.490_916_224, 0.503_769_01],
-            vec![200_000.0, 3.799_440_328, 4.331_252_73],
-            vec![2_000_000.0, 45.250_908_55, 45.960_072_8],
-        ],
-    };
-    let found = table_compared(&table, None);
-    assert_eq!(kinds(&found), [FindingKind::SingleMeasurement]);
-    let Diagnosis::TableOnce { first, ratios, .. } = &found[0].diagnosis else {
-        panic!("{found:?}");
-    };
-    assert_eq!((first.as_str(), ratios.len()), ("LVS timing", 4));
-}
-
-#[test]
-fn a_client_on_the_machine_that_it_measures() {
+fn a_client_on_a_machine_of_its_own_may_still_be_busy() {
     let mut r = ToolReading::new(Tool::Httperf);
-    r.url = Some("http://127.0.0.1:4567/".into());
     r.duration_s = Some(100.0);
     r.client_cpu_s = Some(57.0);
-    let found = diagnose(&[r.clone()]);
-    assert_eq!(found.len(), 1);
-    let on_loopback = Diagnosis::OnLoopback {
-        client_cores: Some(0.57),
-    };
-    assert_eq!(found[0].diagnosis, on_loopback);
     r.url = Some("http://10.0.0.1/".into());
     assert!(diagnose(&[r.clone()]).is_empty());
     // httperf is busy whatever it does.
@@ -285,19 +173,22 @@ fn a_client_on_the_machine_that_it_measures() {
     assert_eq!(kinds(&diagnose(&[r])), [FindingKind::ClientBusy]);
 }
 
-#[test]
-fn a_client_that_a_text_lists_among_the_processes_ran_on_that_machine() {
-    let process = readings::ProcessLine {
+pub(super) fn process() -> ProcessLine {
+    ProcessLine {
         tool: Tool::Httperf,
         line: 28,
         text: "CPU: 100% httperf 57% store 40% interpreter".into(),
-    };
+    }
+}
+
+#[test]
+fn a_client_that_a_text_lists_among_the_processes_ran_on_that_machine() {
     let readings = [ToolReading::new(Tool::Wrk), ToolReading::new(Tool::Httperf)];
-    let found = process_listed(&readings, &process, None);
+    let found = process_listed(&readings, &process(), None);
     assert_eq!(found.kind(), FindingKind::SameMachine);
     assert_eq!(found.readings, [1]);
     // Of another text.
-    let found = process_listed(&readings, &process, Some("a.txt"));
+    let found = process_listed(&readings, &process(), Some("a.txt"));
     assert!(found.readings.is_empty());
 }
 
@@ -310,17 +201,6 @@ fn steps_of_whole_seconds_are_lost_syns() {
         (99.0, 207.0),
         (100.0, 209.0),
     ]);
-    let late = ab(&[
-        (50.0, 98.0),
-        (66.0, 112.0),
-        (75.0, 116.0),
-        (80.0, 120.0),
-        (90.0, 132.0),
-        (95.0, 143.0),
-        (98.0, 1095.0),
-        (99.0, 5284.0),
-        (100.0, 5939.0),
-    ]);
     let four = ab(&[
         (50.0, 97.0),
         (90.0, 132.0),
@@ -329,18 +209,10 @@ fn steps_of_whole_seconds_are_lost_syns() {
         (99.0, 5444.0),
         (100.0, 6029.0),
     ]);
-    let found = diagnose(&[fine, late, four]);
+    let found = diagnose(&[fine, four]);
     let syn = of_kind(&found, FindingKind::SynRetransmission);
-    assert_eq!(syn.len(), 2);
+    assert_eq!(syn.len(), 1);
     assert_eq!(syn[0].readings, [1]);
-    let late = LateConnects {
-        in_connecting: false,
-        typical_us: 98e3,
-        jumps_to: vec![(Some(0.98), 1095e3), (Some(0.99), 5284e3), (None, 5939e3)],
-        steps_s: vec![1],
-        without: None,
-    };
-    assert_eq!(syn[0].diagnosis, Diagnosis::SynRetransmission(late));
 }
 
 #[test]
@@ -355,31 +227,8 @@ fn seconds_that_are_only_slow_are_no_lost_syns() {
     assert!(diagnose(&[broad, slow, jump, outlier]).is_empty());
 }
 
-#[test]
-fn connections_that_opened_late_are_told_and_keep_alive_is_named() {
-    let url = Some("http://a.example/".to_owned());
-    let mut without = ab(&[(50.0, 98.0), (99.0, 120.0)]);
-    without.url.clone_from(&url);
-    without.keepalive = Some(false);
-    without.connect.quantiles_us = vec![(0.5, 40e3), (0.9, 45e3)];
-    without.connect.max_us = Some(3_050e3);
-    let mut with = ab(&[(50.0, 98.0), (99.0, 120.0)]);
-    with.url = url;
-    with.keepalive = Some(true);
-    let found = diagnose(&[without, with]);
-    let late = LateConnects {
-        in_connecting: true,
-        typical_us: 40e3,
-        jumps_to: vec![(None, 3_050e3)],
-        steps_s: vec![3],
-        without: Some(1),
-    };
-    let said = only(&found, FindingKind::SynRetransmission);
-    assert_eq!(*said, Diagnosis::SynRetransmission(late));
-}
-
 /// The two keep-alive runs whose set-ups only the text around them tells apart.
-fn nodes() -> [ToolReading; 2] {
+pub(super) fn nodes() -> [ToolReading; 2] {
     [(1387.38, 72.079, 7.208), (3579.79, 27.935, 2.793)].map(|(rate, ms, seconds)| {
         let mut r = ToolReading::new(Tool::Ab);
         r.connections = Some(100);
@@ -393,27 +242,9 @@ fn nodes() -> [ToolReading; 2] {
 }
 
 #[test]
-fn the_same_load_with_another_result_is_one_measurement_or_noise() {
+fn the_mean_of_ab_says_nothing_about_the_round_trip() {
+    // It is connections over throughput.
     let found = diagnose(&nodes());
-    let differs = Diagnosis::SameLoadDiffers {
-        count: 2,
-        low: Figure::PerSecond(1387.38),
-        high: Figure::PerSecond(3579.79),
-        ratio: 3579.79 / 1387.38,
-    };
-    assert_eq!(*only(&found, FindingKind::SameLoadDiffers), differs);
-    // ab's own mean is connections over throughput: it says nothing about the round trip.
-    assert_eq!(found.len(), 1, "{found:?}");
-}
-
-#[test]
-fn two_durations_without_a_name_are_one_measurement_each() {
-    let readings = [8.146, 9.481].map(|seconds| {
-        let mut r = took("", seconds);
-        r.url = None;
-        r
-    });
-    let found = diagnose(&readings);
     assert_eq!(kinds(&found), [FindingKind::SameLoadDiffers]);
 }
 
@@ -428,21 +259,6 @@ fn targets_on_this_machine_are_told_once() {
     let found = diagnose(&readings);
     assert_eq!(kinds(&found), [FindingKind::SameMachine]);
     assert_eq!(found[0].readings, [0, 1]);
-}
-
-#[test]
-fn wrong_answers_count_as_throughput() {
-    let mut r = wrk(X86, 10, 5000.0, [1.9, 0.5, 3.0]);
-    r.requests = Some(150_000);
-    r.errors.status = 75_000;
-    let found = diagnose(&[r]);
-    let wrong = Diagnosis::WrongAnswersAsSpeed {
-        wrong: 75_000,
-        requests: 150_000,
-        share: 0.5,
-        good_per_s: Some(2_500.0),
-    };
-    assert_eq!(*only(&found, FindingKind::WrongAnswersAsSpeed), wrong);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use readings::{FailureCause, Gate, GateBound, GateMetric, Outcome, Trial};
 
 use super::GateOutcome;
-use crate::fixtures::{Normal, analyse, header, throughput_blocks};
+use crate::fixtures::{Normal, analyse, header, throughput, throughput_blocks};
 use crate::{Comparison, GateResult, Verdict};
 
 const MATTERS: f64 = 0.03;
@@ -29,11 +29,9 @@ fn journal(random: &mut fastrand::Rng, normal: &mut Normal) -> Vec<Trial> {
     let failing = random.u8(..6);
     for trial in &mut trials {
         let is_subject = trial.subject == "balance";
-        let Outcome::Done(reading) = &mut trial.outcome else {
-            continue;
-        };
-        let load = reading.throughput.as_mut().unwrap();
-        if trial.baseline_copy {
+        let is_copy = trial.baseline_copy;
+        let load = throughput(trial);
+        if is_copy {
             load.requests = (load.requests as f64 * again) as u64;
         }
         load.client.saturated = random.bool()
@@ -49,10 +47,7 @@ fn journal(random: &mut fastrand::Rng, normal: &mut Normal) -> Vec<Trial> {
             _ => false,
         };
         if fails && random.bool() {
-            trial.outcome = Outcome::Failed {
-                reason: "did not become ready".into(),
-                cause: FailureCause::Subject,
-            };
+            trial.outcome = Outcome::failed("did not become ready", FailureCause::Subject);
         }
     }
     trials

@@ -80,9 +80,7 @@ pub enum GateReason {
 /// A gate, judged for one subject under one condition.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GateResult {
-    /// The gate's name, or its text.
     pub name: String,
-    /// Its text.
     pub gate: String,
     pub metric: GateMetric,
     pub condition: Condition,
@@ -102,7 +100,6 @@ pub struct GateResult {
     pub high: Option<f64>,
     /// Confidence of the interval: 1 less twice the one-sided error rate of each end.
     pub confidence: f64,
-    /// Blocks used.
     pub blocks: usize,
     /// One-sided p value of 'not worse than the bound'.
     pub p_breach: Option<f64>,

@@ -3,7 +3,9 @@
 use readings::{FailureCause, Gate, GateBound, GateMetric, JournalRow, Outcome, RunHeader, Trial};
 
 use super::{GateOutcome, GateReason, GateResult, judge_gates};
-use crate::fixtures::{Normal, closed, done, header, open, throughput_blocks, trial};
+use crate::fixtures::{
+    Normal, closed, done, header, in_closed, in_open, open, throughput, throughput_blocks, trial,
+};
 use crate::{Reason, Rules, settled};
 
 fn gate(metric: GateMetric, bound: GateBound) -> Gate {
@@ -37,13 +39,6 @@ fn blocks(count: usize, share: f64, noise: f64) -> Vec<Trial> {
 
 fn speed(bound: f64) -> Gate {
     gate(GateMetric::Throughput, GateBound::Relative(bound))
-}
-
-fn reading(trial: &mut Trial) -> &mut readings::Reading {
-    match &mut trial.outcome {
-        Outcome::Done(reading) => reading,
-        Outcome::Failed { .. } => panic!("it was measured"),
-    }
 }
 
 #[test]
@@ -106,7 +101,7 @@ fn latency_is_better_when_it_is_less() {
     for block in 1..=8 {
         for (subject, us) in [("direct", 400.0), ("balance", 480.0)] {
             let load = open(2_000.0, us * (0.01 * random.next()).exp());
-            trials.push(trial(block, subject, false, done(None, Some(load))));
+            trials.push(in_open(block, subject, load));
         }
     }
     let of = |bound| one(gate(GateMetric::P50, bound), &trials, 8);
@@ -145,10 +140,7 @@ fn a_gate_is_judged_alone_however_many_there_are() {
 fn what_cannot_be_compared_cannot_be_judged() {
     let mut trials = blocks(6, 1.0, 0.01);
     for trial in trials.iter_mut().filter(|one| one.subject == "balance") {
-        trial.outcome = Outcome::Failed {
-            reason: "did not become ready".into(),
-            cause: FailureCause::Subject,
-        };
+        trial.outcome = Outcome::failed("did not become ready", FailureCause::Subject);
     }
     let result = one(speed(-0.03), &trials, 6);
     assert_eq!(result.outcome, GateOutcome::NotJudged);
@@ -174,10 +166,7 @@ fn starts_that_failed_more_often_than_the_baselines_pass_nothing() {
         .cloned()
         .collect();
     for one in &mut failed {
-        one.outcome = Outcome::Failed {
-            reason: "died".into(),
-            cause: FailureCause::Subject,
-        };
+        one.outcome = Outcome::failed("died", FailureCause::Subject);
     }
     for one in &mut trials {
         one.attempt = 2;
@@ -197,7 +186,7 @@ fn a_throughput_that_the_client_limited_is_one_end_only() {
             .iter_mut()
             .filter(|one| who.contains(&one.subject.as_str()))
         {
-            reading(trial).throughput.as_mut().unwrap().client.saturated = true;
+            throughput(trial).client.saturated = true;
         }
         one(speed(-0.03), &trials, 6)
     };
@@ -219,7 +208,7 @@ fn a_throughput_that_the_client_limited_is_one_end_only() {
 fn a_biased_noise_floor_withholds_what_it_could_have_made() {
     let mut trials = blocks(10, 0.95, 0.003);
     for trial in trials.iter_mut().filter(|one| one.baseline_copy) {
-        let load = reading(trial).throughput.as_mut().unwrap();
+        let load = throughput(trial);
         load.requests = load.requests * 9 / 10;
     }
     let near = one(speed(-0.03), &trials, 10);
@@ -235,7 +224,7 @@ fn failures_are_counted_and_judged_even_where_they_spoil_the_trial() {
     let with = |failed: u64| {
         let mut trials = blocks(5, 1.0, 0.005);
         for trial in trials.iter_mut().filter(|one| one.subject == "balance") {
-            let load = reading(trial).throughput.as_mut().unwrap();
+            let load = throughput(trial);
             load.errors.status = failed;
             load.errors_all.status = failed;
         }
@@ -257,12 +246,7 @@ fn failures_are_counted_and_judged_even_where_they_spoil_the_trial() {
 fn a_bound_that_few_requests_cannot_show_stays_unsettled() {
     let mut trials = Vec::new();
     for block in 1..=3 {
-        trials.push(trial(
-            block,
-            "balance",
-            false,
-            done(Some(closed(10.0)), None),
-        ));
+        trials.push(in_closed(block, "balance", closed(10.0)));
     }
     let bound = gate(GateMetric::Failed, GateBound::Absolute(0.001));
     let result = one(bound, &trials, 3);
@@ -334,7 +318,7 @@ fn latencies(count: u32, answers: f64) -> Vec<Trial> {
         let us = 440.0 * (1.0 + 0.005 * f64::from(block % 3));
         for subject in ["direct", "balance"] {
             let load = open(answers / 10.0, us);
-            trials.push(trial(block, subject, false, done(None, Some(load))));
+            trials.push(in_open(block, subject, load));
         }
     }
     trials

@@ -10,7 +10,6 @@ pub(super) type Withheld = Option<(GateOutcome, GateReason)>;
 
 /// The tests of a figure against its bound.
 pub(super) struct BoundTest {
-    /// On the bound's scale.
     pub value: f64,
     pub low: Option<f64>,
     pub high: Option<f64>,

@@ -3,17 +3,12 @@
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 
-use super::Growing;
-use crate::FEWEST_BLOCKS;
-use crate::stats::student::t_quantile;
-
 /// Below this p value the levels do not lie on a line...
 const ALPHA: f64 = 0.05;
 /// ...unless they deviate from it by less than this share of the rise over the measured range: where
 /// there is hardly any noise, any line fails.
 const IRRELEVANT: f64 = 0.02;
 
-/// A straight line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Line {
     pub(super) slope: f64,
@@ -40,51 +35,6 @@ pub(super) fn fit(points: &[(f64, f64)]) -> Option<Line> {
         let intercept = mean_y - slope * mean_x;
         Line { slope, intercept }
     })
-}
-
-/// A slope, the mean over blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Slope {
-    pub value: f64,
-    /// Lower end of its interval; absent with fewer than [`FEWEST_BLOCKS`] blocks.
-    pub low: Option<f64>,
-    /// Upper end of its interval.
-    pub high: Option<f64>,
-    /// Blocks.
-    pub blocks: usize,
-}
-
-impl Slope {
-    /// The mean of the blocks' slopes with Student's interval; `None` without blocks.
-    pub(super) fn of(slopes: &[f64], confidence: f64) -> Option<Self> {
-        let blocks = slopes.len();
-        let count = blocks as f64;
-        let value = slopes.iter().sum::<f64>() / count;
-        let squares: f64 = slopes.iter().map(|one| (one - value).powi(2)).sum();
-        let half = (blocks >= FEWEST_BLOCKS).then(|| {
-            let error = (squares / (count - 1.0) / count).sqrt();
-            t_quantile(0.5 + confidence / 2.0, count - 1.0) * error
-        });
-        (blocks > 0).then(|| Self {
-            value,
-            low: half.map(|half| value - half),
-            high: half.map(|half| value + half),
-            blocks,
-        })
-    }
-
-    /// Both ends of the interval.
-    pub fn interval(&self) -> Option<(f64, f64)> {
-        self.low.zip(self.high)
-    }
-
-    pub(super) fn growing(&self) -> Growing {
-        match self.interval() {
-            Some((low, _)) if low > 0.0 => Growing::Rises,
-            Some((_, high)) if high < 0.0 => Growing::Falls,
-            _ => Growing::NotShown,
-        }
-    }
 }
 
 /// How far levels lie from a line, against what blocks differ by.

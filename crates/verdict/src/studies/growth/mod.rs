@@ -28,7 +28,9 @@ use crate::metric::of_trial::value;
 use crate::trial::cells::Cells;
 use crate::{Metric, Rules};
 
-pub use line::{Bend, Slope};
+/// A slope, the mean over blocks.
+pub use crate::stats::student::BlockMean as Slope;
+pub use line::Bend;
 pub use shape::{Exponent, Shape};
 
 /// The fewest levels: two are always on a line.
@@ -37,7 +39,6 @@ pub const FEWEST_LEVELS: usize = 3;
 /// How a metric of a subject changes with a factor.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Growth {
-    /// The other factors.
     pub condition: Condition,
     pub metric: Metric,
     pub subject: String,
@@ -80,10 +81,19 @@ pub struct GrowthOver {
 pub enum Growing {
     /// The metric rises with the factor.
     Rises,
-    /// It falls.
     Falls,
     /// Neither is shown.
     NotShown,
+}
+
+impl Growing {
+    fn of(slope: &Slope) -> Self {
+        match slope.interval() {
+            Some((low, _)) if low > 0.0 => Self::Rises,
+            Some((_, high)) if high < 0.0 => Self::Falls,
+            _ => Self::NotShown,
+        }
+    }
 }
 
 /// The slope of the line of least squares through points; `None` where all have the same x.
@@ -176,7 +186,7 @@ fn of_subjects(
         });
         let levels = means(&own, levels);
         let own: Vec<Vec<(f64, f64)>> = own.into_values().collect();
-        let growing = slope.growing();
+        let growing = Growing::of(&slope);
         let exponent = Exponent::of(&own, rules.look_confidence());
         let exponent = exponent.filter(|_| growing == Growing::Rises);
         let bend = Bend::of(&own);

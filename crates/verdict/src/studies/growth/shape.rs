@@ -9,10 +9,9 @@
 
 use serde::Serialize;
 
-use super::line::{Bend, Slope, fit};
-use super::{FEWEST_LEVELS, Growing};
+use super::line::{Bend, fit};
+use super::{FEWEST_LEVELS, Growing, Slope};
 
-/// The exponents that are searched.
 const SEARCHED: (f64, f64) = (0.05, 5.0);
 /// Steps of the first search, in equal ratios.
 const STEPS: u32 = 48;
@@ -91,7 +90,7 @@ impl Shape {
         let is_constant = slope.interval().is_some_and(|(low, high)| {
             is_small(low) && is_small(high) && bend.is_none_or(|bend| bend.deviation < least)
         });
-        match slope.growing() {
+        match Growing::of(slope) {
             _ if is_constant && is_flat => Shape::Constant,
             Growing::Falls => Shape::Falls,
             Growing::NotShown => Shape::Unsettled,

@@ -1,6 +1,6 @@
 use super::*;
-use crate::fixtures::{Normal, closed, done, header, trial};
-use readings::{GateMetric, Journal, JournalRow, Outcome, Reading, ServerMetrics, SystemMetrics};
+use crate::fixtures::{Normal, closed, header, in_closed, reading};
+use readings::{GateMetric, Journal, JournalRow, ServerMetrics, SystemMetrics};
 
 const LEVELS: [f64; 4] = [0.0, 250.0, 500.0, 1_000.0];
 
@@ -92,7 +92,7 @@ fn a_growth_is_called_what_it_is() {
     }
     // 2% more at the end: a rise that is shown, and does not matter.
     let little = over_decades(&mut random, |x| 5e6 + 10.0 * x);
-    assert_eq!(slope_of(&little, 0.95).growing(), Growing::Rises);
+    assert_eq!(Growing::of(&slope_of(&little, 0.95)), Growing::Rises);
     assert_eq!(shape_of(&little), Shape::Constant);
     // 20% more at the end, in a noise of as much.
     let point = |x: f64, random: &mut Normal| (x, 5e6 + 1e3 * x + 1e6 * random.next());
@@ -166,7 +166,7 @@ fn what_no_interval_can_be_made_of_has_none() {
     assert_eq!(Slope::of(&[], 0.95), None);
     let two = Slope::of(&[1.0, 3.0], 0.95).unwrap();
     assert_eq!((two.value, two.interval()), (2.0, None));
-    assert_eq!(two.growing(), Growing::NotShown);
+    assert_eq!(Growing::of(&two), Growing::NotShown);
     assert!(Bend::of(&[]).is_none());
     assert!(line::fit(&[(1.0, 2.0), (1.0, 3.0)]).is_none());
     let exact = vec![vec![(0.0, 1.0), (1.0, 2.0), (2.0, 3.0)]; 3];
@@ -187,23 +187,16 @@ fn run(bytes_each: [f64; 2], noise: f64) -> Journal {
         for level in LEVELS {
             for (subject, each) in header.subjects.clone().iter().zip(bytes_each) {
                 let bytes = 5e6 + each * level + noise * random.next();
-                let mut row = trial(block, subject, false, done(Some(closed(1_000.0)), None));
+                let mut row = in_closed(block, subject, closed(1_000.0));
                 row.condition = at(level);
                 let server = ServerMetrics {
                     rss_bytes_max: bytes as u64,
                     ..ServerMetrics::default()
                 };
-                let Outcome::Done(reading) = &mut row.outcome else {
-                    unreachable!()
-                };
-                let probed = SystemMetrics {
+                reading(&mut row).probed = Some(SystemMetrics {
                     servers: [(subject.clone(), server)].into(),
                     ..SystemMetrics::default()
-                };
-                **reading = Reading {
-                    probed: Some(probed),
-                    ..(**reading).clone()
-                };
+                });
                 rows.push(JournalRow::Trial(Box::new(row)));
             }
         }
@@ -275,9 +268,7 @@ fn how_servers_start_is_shown_where_the_run_asks_for_it() {
         };
         let level: f64 = trial.condition["routes"].parse().unwrap();
         let name = trial.subject.clone();
-        let Outcome::Done(reading) = &mut trial.outcome else {
-            unreachable!()
-        };
+        let reading = reading(trial);
         let started = |start_ms| readings::ServerStart {
             start_ms,
             rest_bytes: Some(7_000_000),

@@ -139,7 +139,7 @@ fn compared(metric: Metric, over: &GrowthOver, per: f64) -> Option<String> {
     let (low, high) = over.difference.interval()?;
     let baseline = &over.baseline;
     let amount = |v: f64| signed(metric, v * per);
-    Some(match over.difference.growing() {
+    Some(match Growing::of(&over.difference) {
         Growing::NotShown => format!(
             "; no difference from {baseline} was shown ({} [{}, {}])",
             amount(over.difference.value),

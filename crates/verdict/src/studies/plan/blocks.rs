@@ -145,7 +145,6 @@ impl OneSided {
     }
 }
 
-/// A number of blocks.
 struct Try {
     delta: f64,
     /// The standard deviation over the standard error that an interval has.

@@ -23,9 +23,7 @@ const SEED: u64 = 1908;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlannedRun {
     pub blocks: u32,
-    /// The window of the metric, s.
     pub window_s: f64,
-    /// Whether that is of a closed loop.
     pub has_closed_loop: bool,
     /// Subjects that are compared with the baseline: a question, corrected together.
     pub compared: usize,
@@ -39,7 +37,6 @@ pub struct PlannedRun {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Decides {
     pub blocks: u32,
-    /// The window of the metric, s.
     pub window_s: f64,
     pub metric: Metric,
     /// The smallest true difference that is found four times in five, as a fraction: 0.4 is 40% more.

@@ -36,14 +36,12 @@ const DIFFERENCES: [f64; 3] = [0.01, 0.03, 0.10];
 /// What a pilot says of a longer run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PlanAdvice {
-    /// Blocks of the pilot.
     pub pilot_blocks: usize,
     /// Time of a block; absent where it was neither measured nor estimated.
     pub block_s: Option<f64>,
     /// Whether that was measured, and not estimated from the experiment.
     pub block_measured: bool,
     pub matters: f64,
-    /// One per comparison.
     pub rows: Vec<PlanRow>,
     /// What would help, the most effective first.
     pub remedies: Vec<Remedy>,
@@ -100,7 +98,6 @@ pub struct Needed {
     pub low: u32,
     /// The same at the high end; absent where that is more than [`MOST_BLOCKS`].
     pub high: Option<u32>,
-    /// Time of so many blocks.
     pub time_s: Option<f64>,
 }
 

@@ -46,7 +46,6 @@ pub enum Remedy {
     Drift {
         metric: Metric,
         subject: String,
-        /// Share of the variance.
         share: f64,
     },
     /// What most of the variance of a throughput or latency comes from.
@@ -54,7 +53,6 @@ pub enum Remedy {
         from: Dominant,
         metric: Metric,
         subject: String,
-        /// Share of the variance.
         share: f64,
     },
     /// Other windows of the metric's loop would settle the margin in less time.
@@ -175,7 +173,6 @@ struct Windows<'r> {
     /// Time of a block that grows with the window.
     growing_s: f64,
     loads: Vec<&'r LoadReading>,
-    /// Those that are compared.
     quantiles: Vec<f64>,
 }
 

@@ -5,17 +5,25 @@ mod latency;
 mod slice_length;
 
 use super::*;
-use crate::fixtures::{Normal, closed, done, header, trial};
+use crate::fixtures::{Normal, closed, done, header, in_closed, reading, trial};
 use crate::stats::sample::Sample;
-use readings::{JournalRow, MachineMetrics, ServerMetrics, Slice, SystemMetrics};
+use readings::{MachineMetrics, ServerMetrics, Slice, SystemMetrics};
 
 /// The standard deviations of a block's log ratio: of slices (of the whole window's mean), and of
 /// starts; and a trend over blocks.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Truth {
     slices: f64,
     starts: f64,
     trend: f64,
+}
+
+fn varying(slices: f64, starts: f64) -> Truth {
+    Truth {
+        slices,
+        starts,
+        trend: 0.0,
+    }
 }
 
 const SLICES: u32 = 30;
@@ -50,27 +58,14 @@ fn trials(truth: Truth, blocks: u32, random: &mut Normal) -> Vec<Trial> {
             (0..SLICES).map(|_| level + each * random.next()).collect()
         };
         let (ours, theirs) = (log(start), vec![0.0; SLICES as usize]);
-        all.push(trial(
-            block,
-            "direct",
-            false,
-            done(Some(sliced(&theirs)), None),
-        ));
-        all.push(trial(
-            block,
-            "balance",
-            false,
-            done(Some(sliced(&ours)), None),
-        ));
+        all.push(in_closed(block, "direct", sliced(&theirs)));
+        all.push(in_closed(block, "balance", sliced(&ours)));
     }
     all
 }
 
 fn journal(trials: Vec<Trial>, blocks: u32) -> Journal {
-    let rows = trials
-        .into_iter()
-        .map(|one| JournalRow::Trial(Box::new(one)));
-    Journal::new(header(blocks), rows.collect())
+    Journal::of_trials(header(blocks), trials)
 }
 
 fn advice(truth: Truth, blocks: u32, seed: u64) -> PlanAdvice {
@@ -83,10 +78,7 @@ fn advice(truth: Truth, blocks: u32, seed: u64) -> PlanAdvice {
 
 #[test]
 fn the_plan_uses_the_noise_floor_if_it_varies_more() {
-    let truth = Truth {
-        starts: 0.01,
-        ..Truth::default()
-    };
+    let truth = varying(0.0, 0.01);
     let with_copies = |copies: f64| {
         let mut random = Normal::with_seed(1);
         let mut all = trials(truth, 8, &mut random);
@@ -131,33 +123,13 @@ fn components(truth: Truth, blocks: u32) -> [f64; 3] {
 #[test]
 fn variance_of_slices_starts_and_drift_is_recovered() {
     let near = |found: f64, truth: f64| (0.7..1.3).contains(&(found / truth));
-    let of_slices = components(
-        Truth {
-            slices: 0.02,
-            ..Truth::default()
-        },
-        12,
-    );
+    let of_slices = components(varying(0.02, 0.0), 12);
     assert!(near(of_slices[0], 0.02_f64.powi(2)), "{of_slices:?}");
     assert!(of_slices[1] < 0.3 * of_slices[0], "{of_slices:?}");
-    let of_starts = components(
-        Truth {
-            slices: 0.002,
-            starts: 0.02,
-            ..Truth::default()
-        },
-        12,
-    );
+    let of_starts = components(varying(0.002, 0.02), 12);
     assert!(near(of_starts[1], 0.02_f64.powi(2)), "{of_starts:?}");
     assert!(of_starts[0] < 0.05 * of_starts[1], "{of_starts:?}");
-    let of_both = components(
-        Truth {
-            slices: 0.02,
-            starts: 0.03,
-            ..Truth::default()
-        },
-        12,
-    );
+    let of_both = components(varying(0.02, 0.03), 12);
     assert!(near(of_both[1], 0.03_f64.powi(2)), "{of_both:?}");
     let truth = Truth {
         slices: 0.002,
@@ -242,10 +214,7 @@ fn the_range_of_a_short_pilot_is_wide_and_holds_the_truth_as_often_as_said() {
     };
     let held = (0..2000).filter(holds).count();
     assert!((1540..1660).contains(&held), "{held} of 2000");
-    let truth = Truth {
-        starts: 0.02,
-        ..Truth::default()
-    };
+    let truth = varying(0.0, 0.02);
     let needed = advice(truth, 4, 1).rows[0].targets[1].needed.unwrap();
     assert!(needed.low < needed.blocks, "{needed:?}");
     assert!(
@@ -258,10 +227,7 @@ fn the_range_of_a_short_pilot_is_wide_and_holds_the_truth_as_often_as_said() {
 
 #[test]
 fn too_few_blocks_promise_nothing_and_a_planned_number_is_never_one_of_several_looks() {
-    let truth = Truth {
-        starts: 0.02,
-        ..Truth::default()
-    };
+    let truth = varying(0.0, 0.02);
     let of_two = advice(truth, 2, 1);
     assert!(of_two.rows[0].spread.is_none() && of_two.rows[0].targets.is_empty());
     let goal = blocks::Goal {
@@ -278,36 +244,14 @@ fn too_few_blocks_promise_nothing_and_a_planned_number_is_never_one_of_several_l
 #[test]
 fn longer_windows_are_advised_where_slices_dominate_and_blocks_where_starts_do() {
     let of = |truth: Truth| advice(truth, 12, 5).remedies;
-    let slices = of(Truth {
-        slices: 0.03,
-        starts: 0.001,
-        ..Truth::default()
-    });
-    let is_slices = |one: &Remedy| {
-        matches!(
-            one,
-            Remedy::Dominant {
-                from: Dominant::Slices,
-                ..
-            }
-        )
+    let slices = of(varying(0.03, 0.001));
+    let dominates = |remedies: &[Remedy], what: Dominant| {
+        let is_it = |one: &Remedy| matches!(one, Remedy::Dominant { from, .. } if *from == what);
+        assert!(remedies.iter().any(is_it), "{remedies:?}");
     };
-    assert!(slices.iter().any(is_slices), "{slices:?}");
-    let starts = of(Truth {
-        slices: 0.001,
-        starts: 0.03,
-        ..Truth::default()
-    });
-    let is_starts = |one: &Remedy| {
-        matches!(
-            one,
-            Remedy::Dominant {
-                from: Dominant::Starts,
-                ..
-            }
-        )
-    };
-    assert!(starts.iter().any(is_starts), "{starts:?}");
+    dominates(&slices, Dominant::Slices);
+    let starts = of(varying(0.001, 0.03));
+    dominates(&starts, Dominant::Starts);
     // Then a long window is time lost.
     let shorter = |one: &Remedy| {
         matches!(one, Remedy::Windows { window_s, better_window_s, time_s, present_time_s, .. }
@@ -316,11 +260,7 @@ fn longer_windows_are_advised_where_slices_dominate_and_blocks_where_starts_do()
     assert!(starts.iter().any(shorter), "{starts:?}");
     // A block that costs much more than its window wants a longer one.
     let mut random = Normal::with_seed(5);
-    let truth = Truth {
-        slices: 0.03,
-        starts: 0.001,
-        ..Truth::default()
-    };
+    let truth = varying(0.03, 0.001);
     let costly = plan(&journal(trials(truth, 12, &mut random), 12), Some(300.0)).remedies;
     let longer = |one: &Remedy| matches!(one, Remedy::Windows { window_s, better_window_s, .. } if better_window_s > window_s);
     assert!(costly.iter().any(longer), "{costly:?}");
@@ -329,22 +269,17 @@ fn longer_windows_are_advised_where_slices_dominate_and_blocks_where_starts_do()
 #[test]
 fn time_of_blocks_and_other_programs_are_read_from_the_samples() {
     let mut random = Normal::with_seed(9);
-    let truth = Truth {
-        starts: 0.02,
-        ..Truth::default()
-    };
+    let truth = varying(0.0, 0.02);
     let of = |busy_s: f64, random: &mut Normal| {
         let mut all = trials(truth, 4, random);
         for trial in &mut all {
-            let readings::Outcome::Done(reading) = &mut trial.outcome else {
-                panic!("it was measured");
-            };
+            let from_unix_s = 1000.0 + 42.0 * f64::from(trial.block);
             let server = ServerMetrics {
                 user_s: 3.0,
                 ..ServerMetrics::default()
             };
-            reading.probed = Some(SystemMetrics {
-                from_unix_s: 1000.0 + 42.0 * f64::from(trial.block),
+            reading(trial).probed = Some(SystemMetrics {
+                from_unix_s,
                 looked_s: 10.0,
                 servers: [("s".to_owned(), server)].into(),
                 machine: MachineMetrics {

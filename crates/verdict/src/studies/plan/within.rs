@@ -86,7 +86,6 @@ fn influences(load: &LoadReading, quantile: f64) -> Option<Vec<f64>> {
         .then(|| of_share.iter().map(|one| slope * one).collect())
 }
 
-/// The variance of a sum of independent terms with the same variance.
 fn variance_of_sum(terms: &[f64]) -> f64 {
     let n = terms.len() as f64;
     let mean = terms.iter().sum::<f64>() / n;

@@ -177,7 +177,6 @@ pub fn row(row: &PlanRow) -> String {
     format!("{}: {}. {}", which(row), targets.join("; "), spread(found))
 }
 
-/// The windows in which a metric is measured.
 fn windows(metric: Metric) -> &'static str {
     match metric.is_of_open_loop() {
         true => "open-loop windows",

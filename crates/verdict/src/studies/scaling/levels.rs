@@ -12,9 +12,7 @@ use crate::{Flaw, load_flaws};
 #[derive(Clone, Debug)]
 pub struct LevelStep {
     pub connections: u32,
-    /// The round, which is the block.
     pub round: u32,
-    /// What was measured.
     pub load: LoadReading,
 }
 
@@ -64,7 +62,6 @@ pub struct Scaling {
     pub lack_of_fit: Option<LackOfFit>,
     /// The bounds of a closed loop, where the law does not fit and they do.
     pub closed_loop: Option<ClosedLoop>,
-    /// Whether they fit.
     pub closed_loop_lack_of_fit: Option<LackOfFit>,
     /// Why there is no law, or not that one.
     pub no_fit: Option<NoFit>,

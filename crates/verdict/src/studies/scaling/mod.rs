@@ -65,9 +65,7 @@ pub struct Parameters {
 /// An estimate and the ends of its 95% interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Estimate {
-    /// The best value.
     pub value: f64,
-    /// Lower end.
     pub low: f64,
     /// Upper end; absent where it has none.
     pub high: Option<f64>,
@@ -140,17 +138,13 @@ pub enum UslError {
     #[error(
         "expected at least 4 different concurrencies, found {found}; measure more of them, such as 1, 2, 4, 8, 16"
     )]
-    TooFew {
-        /// How many there are.
-        found: usize,
-    },
+    TooFew { found: usize },
     /// A point that is none.
     #[error(
         "expected concurrencies of at least 1 and throughputs above 0, found {requests_per_s} requests/s at {concurrency}"
     )]
     Point {
         concurrency: f64,
-        /// Its throughput.
         requests_per_s: f64,
     },
 }

@@ -154,6 +154,7 @@ fn of_fit(fit: &Usl, test: Option<&LackOfFit>) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::usl::LevelStep;
+    use testing::Text as _;
     use testing::journals::load;
 
     /// Rounds at these throughputs, within 0.4%.
@@ -194,53 +195,38 @@ mod tests {
     #[test]
     fn a_law_is_told_with_what_lies_beyond_it() {
         let near = said(&steps(&[1, 2, 4, 8, 16], 5, law));
-        assert!(
-            near.contains("beyond what was measured, and is not known"),
-            "{near}"
-        );
+        near.has("beyond what was measured, and is not known");
         let wide = said(&steps(&[1, 4, 16, 64, 256], 5, law));
-        assert!(wide.contains("more bring less"), "{wide}");
+        wide.has("more bring less");
     }
 
     #[test]
     fn a_closed_loop_has_no_peak_and_what_no_law_fits_claims_nothing() {
         let mut steps = steps(&LEVELS, 5, closed_loop);
         let text = said(&steps);
-        assert!(
-            text.contains("The points are those of a closed loop"),
-            "{text}"
-        );
-        assert!(!text.contains("more bring less"), "{text}");
+        text.has("The points are those of a closed loop");
+        text.lacks("more bring less");
         // Less at 8 connections than at 4 and at 16, far beyond the noise.
         for step in steps.iter_mut().filter(|s| s.connections == 8) {
             step.load = load(1200.0 * (1.0 + 0.002 * f64::from(step.round)), 400.0, None);
         }
         let text = said(&steps);
-        assert!(
-            text.contains("Between the measured points nothing is claimed"),
-            "{text}"
-        );
+        text.has("Between the measured points nothing is claimed");
     }
 
     #[test]
     fn what_was_not_tested_and_who_was_the_limit_are_told() {
         let text = said(&steps(&LEVELS, 1, closed_loop));
-        assert!(text.contains("Whether it fits was not tested"), "{text}");
-        assert!(!text.contains("more bring less"), "{text}");
+        text.has("Whether it fits was not tested");
+        text.lacks("more bring less");
         let mut busy = steps(&[1, 2, 4, 8, 16], 5, law);
         for step in busy.iter_mut().filter(|s| s.connections == 16) {
             step.load.client.saturated = true;
         }
         let text = said(&busy);
-        assert!(
-            text.contains("At 16 connections the client was the limit"),
-            "{text}"
-        );
-        assert!(text.contains("The most was at least "), "{text}");
+        text.has("At 16 connections the client was the limit");
+        text.has("The most was at least ");
         let few = said(&steps(&[1, 2, 4], 5, law));
-        assert!(
-            few.contains("at least 4 different concurrencies, found 3"),
-            "{few}"
-        );
+        few.has("at least 4 different concurrencies, found 3");
     }
 }

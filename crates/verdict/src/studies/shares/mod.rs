@@ -1,7 +1,6 @@
 //! Which back end received how many of a load's requests, by their own counts: how evenly a balancer
 //! shares them out, how many requests it makes of one, how many a cache answers itself.
 
-mod blocks;
 mod exact;
 pub mod expiry;
 pub mod limit;
@@ -39,7 +38,6 @@ pub struct Shares {
     pub received: u64,
     /// Requests at the back ends for each of the load.
     pub per_request: f64,
-    /// Each back end's share.
     pub back_ends: Vec<BackEndShare>,
     /// What was answered without the back ends; absent where each request reached them.
     pub hits: Option<Hits>,

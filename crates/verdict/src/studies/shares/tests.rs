@@ -1,6 +1,7 @@
 use super::*;
 use crate::fixtures::{closed, done, header, open, trial};
-use readings::{Journal, JournalRow};
+use readings::Journal;
+use testing::Text as _;
 
 /// A load of so many requests, of which each back end received so many.
 fn load(requests: u64, received: &[u64]) -> LoadReading {
@@ -22,11 +23,9 @@ fn load(requests: u64, received: &[u64]) -> LoadReading {
 fn found(blocks: &[LoadReading]) -> Vec<Shares> {
     let trials = (1..).zip(blocks).map(|(block, load)| {
         let outcome = done(Some(closed(1000.0)), Some(load.clone()));
-        JournalRow::Trial(Box::new(trial(block, "nginx", false, outcome)))
+        trial(block, "nginx", false, outcome)
     });
-    let mut journal = Journal::new(header(blocks.len() as u32), Vec::new());
-    journal.rows.extend(trials);
-    crate::analyse(&journal).shares
+    crate::analyse(&Journal::of_trials(header(blocks.len() as u32), trials)).shares
 }
 
 fn told(requests: u64, received: &[u64]) -> Vec<String> {
@@ -45,9 +44,11 @@ fn equal_shares_are_one_figure_with_its_interval() {
     let expected = "`nginx` (connections=96) sends 25.0% [24.7%, 25.3%] to each of 4 back ends";
     assert_eq!(told(100_000, &[25_000; 4]), [expected]);
     // From the least of their bounds to the greatest.
-    let nearly = [25_010, 24_990, 25_020, 24_980];
-    let expected = "`nginx` (connections=96) sends 25.0% [24.6%, 25.4%] to each of 4 back ends";
-    assert_eq!(told(100_000, &nearly), [expected]);
+    let nearly = told(100_000, &[25_010, 24_990, 25_020, 24_980]);
+    assert!(
+        nearly[0].contains(" 25.0% [24.6%, 25.4%] to each of 4"),
+        "{nearly:?}"
+    );
     // One back end that receives each request is not worth a sentence.
     assert!(told(100_000, &[100_000]).is_empty());
     assert!(told(100_000, &[]).is_empty(), "nobody counts");
@@ -109,10 +110,7 @@ fn a_cache_has_a_hit_ratio_of_requests_and_of_bytes() {
                     itself: 5,000 of 100,000 reached the back end";
     assert_eq!(told(100_000, &[5_000]), [expected]);
     let all = told(100_000, &[0]);
-    assert!(
-        all[0].starts_with("`nginx` (connections=96) answers 100.00% [100.00%, 100.00%]"),
-        "{all:?}"
-    );
+    all[0].begins("`nginx` (connections=96) answers 100.00% [100.00%, 100.00%]");
 }
 
 #[test]

@@ -21,9 +21,7 @@ pub struct Survival {
     pub blocks: usize,
     /// What happened in a block: `reload of proxy`; empty for a control.
     pub events: Vec<String>,
-    /// Connections of a block.
     pub connections: u64,
-    /// Those that were cut, in all blocks.
     pub cut: u64,
     /// How they were cut, the most frequent first: close codes, resets.
     pub ends: Vec<ExchangeEnd>,
@@ -37,7 +35,6 @@ pub struct Survival {
     pub failed: u64,
     /// The most memory of the path's servers in a block, bytes: old workers included.
     pub memory_bytes_max: Option<u64>,
-    /// The most processes of them.
     pub processes_max: Option<u32>,
     /// Connections over time in the first block.
     pub over_time: Vec<ConnectionsRow>,

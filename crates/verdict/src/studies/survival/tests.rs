@@ -1,8 +1,7 @@
 use super::words;
-use crate::fixtures::{done, header, open, trial};
+use crate::fixtures::{done, header, measured, open, trial};
 use readings::{
-    ConnectionsRow, EventReading, EventsReading, Journal, JournalRow, LastingReading, Outcome,
-    TrafficKind, Trial,
+    ConnectionsRow, EventReading, EventsReading, Journal, LastingReading, TrafficKind, Trial,
 };
 
 /// A block in which so many of 32 connections were cut by a reload after 2 s, and opened again in the
@@ -35,31 +34,24 @@ fn reloaded(block: u32, cut: u64) -> Trial {
     let mut load = open(2_000.0, 400.0);
     load.lasting = Some(Box::new(lasting));
     let mut outcome = done(None, Some(load));
-    if let Outcome::Done(reading) = &mut outcome {
-        reading.events = Some(EventsReading {
-            requests: 1_000,
-            failed: cut / 2,
-            observed_s: 8.0,
-            events: vec![EventReading {
-                server: "front".into(),
-                what: "reload".into(),
-                at_s: 2.0,
-                ..EventReading::default()
-            }],
-            ..EventsReading::default()
-        });
-    }
+    let reading = measured(&mut outcome);
+    reading.events = Some(EventsReading {
+        requests: 1_000,
+        failed: cut / 2,
+        observed_s: 8.0,
+        events: vec![EventReading {
+            server: "front".into(),
+            what: "reload".into(),
+            at_s: 2.0,
+            ..EventReading::default()
+        }],
+        ..EventsReading::default()
+    });
     trial(block, "balance", false, outcome)
 }
 
 fn told(trials: Vec<Trial>) -> Vec<String> {
-    let mut journal = Journal::new(header(trials.len() as u32), Vec::new());
-    journal.rows.extend(
-        trials
-            .into_iter()
-            .map(|one| JournalRow::Trial(Box::new(one))),
-    );
-    let analysis = crate::analyse(&journal);
+    let analysis = crate::analyse(&Journal::of_trials(header(trials.len() as u32), trials));
     analysis.survivals.iter().map(words::survival).collect()
 }
 

@@ -12,7 +12,6 @@ use crate::trial::cells::Cells;
 pub struct RequestRow {
     #[serde(flatten)]
     pub at: Place,
-    /// The request's name.
     pub name: String,
     /// Whether the times are those of the open loops; otherwise they hold the closed loops' queues.
     pub in_open_loop: bool,

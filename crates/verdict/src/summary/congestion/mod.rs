@@ -116,7 +116,7 @@ mod tests {
     use readings::{Journal, JournalRow, LoadReading, QuicReading, SubjectSettings, Trial};
 
     use super::*;
-    use crate::fixtures::{closed, done, header, trial};
+    use crate::fixtures::{closed, header, in_closed};
     use crate::{Warning, analyse};
 
     fn journal_of(tcp: Option<&str>, quic: Option<&str>) -> Journal {
@@ -129,16 +129,10 @@ mod tests {
             ..closed(1_000.0)
         };
         let trials = (1..=3).flat_map(|block| {
-            let of = |subject, quic| -> Trial {
-                trial(block, subject, false, done(Some(load(quic)), None))
-            };
+            let of = |subject, quic| -> Trial { in_closed(block, subject, load(quic)) };
             [of("direct", None), of("balance", quic)]
         });
-        Journal {
-            header: header(3),
-            rows: trials.map(|one| JournalRow::Trial(Box::new(one))).collect(),
-            whole_bytes: 0,
-        }
+        Journal::of_trials(header(3), trials)
     }
 
     #[test]

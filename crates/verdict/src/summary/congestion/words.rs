@@ -7,7 +7,6 @@ use readings::text::{condition, grouped};
 /// The subjects whose connections are alike.
 struct Kind<'a> {
     words: String,
-    /// Each subject with its conditions.
     subjects: Vec<(&'a str, Vec<&'a Condition>)>,
 }
 

@@ -63,7 +63,6 @@ struct Question<'c> {
     subject: &'c str,
     /// As declared, each with the name that it has in comparisons.
     levels: Vec<(&'c str, String)>,
-    /// The place of the reference level.
     reference: usize,
 }
 

@@ -1,6 +1,7 @@
-use crate::fixtures::{Normal, analyse, closed, done, header, open, trial};
+use crate::fixtures::{Normal, analyse, closed, done, header, measured, open, reading, trial};
 use crate::{Analysis, Metric, Verdict, settled, words};
-use readings::{Condition, Histogram, Journal, JournalRow, Outcome, RunHeader, Slice, Trial};
+use readings::{Condition, Histogram, Journal, Outcome, RunHeader, Slice, Trial};
+use testing::Text as _;
 
 const FACTOR: &str = "nginx.upstream_keepalive";
 
@@ -35,7 +36,7 @@ fn row(block: u32, condition: &Condition, subject: &str, copy: bool, outcome: Ou
 
 /// Throughputs of so many blocks. Every condition of a block is measured at a time of its own, when
 /// the machine is faster or slower by `noise`; the two copies of a subject differ by a tenth of that.
-fn measured(
+fn throughputs(
     header: &RunHeader,
     blocks: u32,
     noise: f64,
@@ -65,9 +66,7 @@ fn measured(
                 load.requests_all = load.requests;
                 load.bytes_read = load.requests * 200;
                 let mut done = done(Some(load.clone()), None);
-                if let Outcome::Done(reading) = &mut done {
-                    reading.separate_copy = copy;
-                }
+                measured(&mut done).separate_copy = copy;
                 trials.push(row(block, condition, subject, copy, done));
             }
         }
@@ -76,10 +75,7 @@ fn measured(
 }
 
 fn whole(header: &RunHeader, trials: Vec<Trial>) -> Analysis {
-    let rows = trials
-        .into_iter()
-        .map(|row| JournalRow::Trial(Box::new(row)));
-    crate::analyse(&Journal::new(header.clone(), rows.collect()))
+    crate::analyse(&Journal::of_trials(header.clone(), trials))
 }
 
 fn twice_at_32(condition: &Condition) -> f64 {
@@ -92,28 +88,26 @@ fn a_setting_of_one_subject_is_compared_and_ranked() {
     let mut random = Normal::with_seed(21);
     let analysis = whole(
         &header,
-        measured(&header, 5, 0.02, &mut random, twice_at_32),
+        throughputs(&header, 5, 0.02, &mut random, twice_at_32),
     );
     assert!(analysis.comparisons.is_empty());
     let [one] = &analysis.levels[..] else {
-        panic!("{:?}", analysis.levels);
+        panic!("{analysis:?}");
     };
     assert_eq!(
         (&*one.factor, &*one.subject, &*one.level, &*one.reference),
         (FACTOR, "nginx", "32", "0")
     );
     let c = &one.comparison;
-    assert_eq!((c.verdict, c.blocks), (Verdict::Faster, 5), "{:?}", c.notes);
+    assert_eq!((c.verdict, c.blocks), (Verdict::Faster, 5), "{c:?}");
     assert_eq!(c.condition, crate::fixtures::condition(96));
-    assert!((c.ratio.unwrap() / 2.4 - 1.0).abs() < 0.05, "{:?}", c.ratio);
+    assert!((c.ratio.unwrap() / 2.4 - 1.0).abs() < 0.05, "{c:?}");
     let said = words::comparison(c);
     let begins = "nginx.upstream_keepalive=32 brings 2.";
-    assert!(
-        said.starts_with(begins) && said.contains(" at connections=96"),
-        "{said}"
-    );
+    said.begins(begins);
+    said.has(" at connections=96");
     let [ranking] = &analysis.rankings[..] else {
-        panic!("{:?}", analysis.rankings);
+        panic!("{analysis:?}");
     };
     assert_eq!(ranking.factor.as_deref(), Some(FACTOR));
     let rows = ranking.rows.iter();
@@ -134,7 +128,7 @@ fn the_reference_level_may_be_declared() {
     let mut random = Normal::with_seed(22);
     let analysis = whole(
         &header,
-        measured(&header, 5, 0.02, &mut random, twice_at_32),
+        throughputs(&header, 5, 0.02, &mut random, twice_at_32),
     );
     let of_setting = analysis.levels.iter().filter(|one| one.factor == FACTOR);
     let of_setting: Vec<_> = of_setting
@@ -159,7 +153,7 @@ fn with_several_subjects_only_declared_factors_are_compared() {
     let mut header = run(5, &["0", "32"], &[16, 96]);
     header.subjects.push("direct".into());
     let mut random = Normal::with_seed(23);
-    let trials = measured(&header, 5, 0.02, &mut random, twice_at_32);
+    let trials = throughputs(&header, 5, 0.02, &mut random, twice_at_32);
     assert!(analyse(&header, &trials).levels.is_empty());
     header.reference = [(FACTOR.to_owned(), "0".to_owned())].into();
     let analysis = analyse(&header, &trials);
@@ -182,7 +176,7 @@ fn shares(blocks: u32, runs: u32, noise: f64, speed: fn(&Condition) -> f64) -> (
     for _ in 0..runs {
         let analysis = analyse(
             &header,
-            &measured(&header, blocks, noise, &mut random, speed),
+            &throughputs(&header, blocks, noise, &mut random, speed),
         );
         let of_setting = analysis.levels.iter().filter(|one| one.factor == FACTOR);
         let differ = of_setting
@@ -264,21 +258,18 @@ fn latencies_at_rates_of_their_own_are_not_compared() {
 fn a_level_that_was_repeated_alone_still_has_its_block() {
     let header = run(3, &["0", "32"], &[96]);
     let mut random = Normal::with_seed(24);
-    let mut trials = measured(&header, 3, 0.02, &mut random, twice_at_32);
+    let mut trials = throughputs(&header, 3, 0.02, &mut random, twice_at_32);
     let again = trials
         .iter_mut()
         .find(|row| row.block == 2 && row.condition[FACTOR] == "32");
     let again = again.unwrap();
     let mut failed = again.clone();
     again.attempt = 2;
-    failed.outcome = Outcome::Failed {
-        reason: "it did not start".into(),
-        cause: readings::FailureCause::Subject,
-    };
+    failed.outcome = Outcome::failed("it did not start", readings::FailureCause::Subject);
     trials.insert(0, failed);
     let analysis = analyse(&header, &trials);
     let c = &analysis.levels[0].comparison;
-    assert_eq!(c.blocks, 3, "{:?}", c.notes);
+    assert_eq!(c.blocks, 3, "{c:?}");
     assert_eq!((c.subject_starts.failed, c.baseline_starts.failed), (1, 0));
 }
 
@@ -286,12 +277,10 @@ fn a_level_that_was_repeated_alone_still_has_its_block() {
 fn slices_of_levels_are_not_taken_for_neighbours() {
     let header = run(3, &["0", "32"], &[96]);
     let mut random = Normal::with_seed(25);
-    let mut trials = measured(&header, 3, 0.02, &mut random, twice_at_32);
+    let mut trials = throughputs(&header, 3, 0.02, &mut random, twice_at_32);
     for row in &mut trials {
         let rises = row.condition[FACTOR] == "32";
-        let Outcome::Done(reading) = &mut row.outcome else {
-            unreachable!()
-        };
+        let reading = reading(row);
         let slice = |at: u32| Slice {
             start_s: f64::from(at),
             duration_s: 0.1,
@@ -308,8 +297,8 @@ fn slices_of_levels_are_not_taken_for_neighbours() {
 fn a_run_of_one_subject_stops_when_its_levels_are_settled() {
     let header = run(30, &["0", "32"], &[96]);
     let mut random = Normal::with_seed(26);
-    let clear = measured(&header, 10, 0.02, &mut random, twice_at_32);
+    let clear = throughputs(&header, 10, 0.02, &mut random, twice_at_32);
     assert!(settled(&analyse(&header, &clear)));
-    let noisy = measured(&header, 10, 0.3, &mut random, |_| 1.0);
+    let noisy = throughputs(&header, 10, 0.3, &mut random, |_| 1.0);
     assert!(!settled(&analyse(&header, &noisy)));
 }

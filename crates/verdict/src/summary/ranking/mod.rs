@@ -5,6 +5,7 @@
 
 pub(crate) mod words;
 
+use readings::text::once;
 use readings::{Condition, GateMetric};
 use serde::Serialize;
 
@@ -81,13 +82,8 @@ pub(crate) fn rankings(
     tiers: &[Tiers],
     primary: &[GateMetric],
 ) -> Vec<Ranking> {
-    let mut questions: Vec<(&Condition, Metric)> = Vec::new();
-    for comparison in comparisons.iter().filter(|c| !c.metric.is_of_events()) {
-        let question = (&comparison.condition, comparison.metric);
-        if !questions.contains(&question) {
-            questions.push(question);
-        }
-    }
+    let compared = comparisons.iter().filter(|c| !c.metric.is_of_events());
+    let mut questions = once(compared.map(|c| (&c.condition, c.metric)));
     for one in unresolved {
         let question = (&one.condition, one.metric);
         if !questions.contains(&question) {

@@ -1,6 +1,6 @@
 //! The answer to the question of a run, in a sentence or two.
 
-use readings::text::{condition, counted, fraction, listed};
+use readings::text::{condition, counted, fraction, listed, once};
 
 use crate::comparison::words::notes::notes;
 use crate::comparison::words::{change_of, difference, how_sure};
@@ -75,12 +75,8 @@ pub fn answer(analysis: &Analysis) -> Option<String> {
     let metric = primary(analysis)?;
     let all = of_answer(analysis).into_iter();
     let all: Vec<&Ranking> = all.filter(|one| one.metric == metric).collect();
-    let mut names: Vec<&str> = Vec::new();
-    for row in all.iter().flat_map(|one| &one.rows) {
-        if !row.is_baseline && !names.contains(&row.subject.as_str()) {
-            names.push(&row.subject);
-        }
-    }
+    let rows = all.iter().flat_map(|one| &one.rows);
+    let names = once(rows.filter(|row| !row.is_baseline).map(|row| &row.subject));
     match (names.as_slice(), all.as_slice()) {
         ([subject], [_]) => of_two(analysis, metric, subject),
         ([subject], _) => of_two_under_several(analysis, metric, subject),
@@ -236,19 +232,12 @@ fn between(analysis: &Analysis, ranking: &Ranking, first: &str, last: &str) -> S
 }
 
 fn not_told_apart(open: &[(String, String)], of: usize) -> String {
-    let mut names: Vec<&str> = Vec::new();
-    for (first, second) in open {
-        for name in [first.as_str(), second.as_str()] {
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
-    }
+    let names = once(open.iter().flat_map(|(first, second)| [first, second]));
     let all_of = names.len() * names.len().saturating_sub(1) / 2;
     match open {
         [] => " All are told apart.".to_owned(),
         some if some.len() == all_of && names.len() <= NAMED_MAX => {
-            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            let names: Vec<String> = names.into_iter().cloned().collect();
             format!(" Not told apart: {}.", listed(&names))
         }
         some if some.len() <= 2 => {
@@ -329,6 +318,7 @@ mod tests {
     use crate::analyse;
     use crate::comparison::tiers::words::place;
     use crate::summary::ranking::rankings;
+    use testing::Text as _;
     use testing::journals::journal;
     use testing::made_up::MadeUp;
 
@@ -345,27 +335,16 @@ mod tests {
     fn of_two_subjects_it_is_said_what_the_one_costs() {
         let mut analysis = made_up(&["direct", "balance"], 1);
         let text = answer(&analysis).unwrap();
-        assert!(text.starts_with("balance costs 1"), "{text}");
-        assert!(
-            text.contains("of the throughput [") && text.contains(". p50: "),
-            "{text}"
-        );
+        text.begins("balance costs 1");
+        text.has("of the throughput [");
+        text.has(". p50: ");
         let c = &mut analysis.comparisons[0];
         c.verdict = Verdict::Inconclusive;
         let text = answer(&analysis).unwrap();
-        assert!(
-            text.starts_with("balance and direct are not told apart in throughput: -1"),
-            "{text}"
-        );
+        text.begins("balance and direct are not told apart in throughput: -1");
         let several = answer(&made_up(&["direct", "balance"], 3)).unwrap();
-        assert!(
-            several.starts_with("Against direct, balance has -1"),
-            "{several}"
-        );
-        assert!(
-            several.ends_with("throughput: worse under all 3 conditions."),
-            "{several}"
-        );
+        several.begins("Against direct, balance has -1");
+        several.ends("throughput: worse under all 3 conditions.");
     }
 
     /// Tells apart the pairs of which this holds, and no others.
@@ -381,11 +360,8 @@ mod tests {
         let mut analysis = made_up(&["direct", "a", "b", "c"], 1);
         tell_apart(&mut analysis, |_| true);
         let text = answer(&analysis).unwrap();
-        assert!(
-            text.starts_with("direct is first in throughput at connections=8, c is last, by "),
-            "{text}"
-        );
-        assert!(text.ends_with(" All are told apart."), "{text}");
+        text.begins("direct is first in throughput at connections=8, c is last, by ");
+        text.ends(" All are told apart.");
         tell_apart(&mut analysis, |pair| pair.second == "c");
         assert_eq!(
             answer(&analysis).unwrap(),

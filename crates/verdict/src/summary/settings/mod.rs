@@ -3,6 +3,7 @@
 
 pub mod words;
 
+use readings::text::once;
 use readings::{Condition, ServerSettings, SettingsReading, SubjectSettings};
 use serde::Serialize;
 
@@ -22,7 +23,6 @@ pub struct SideBySide {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SettingDifference {
     pub setting: String,
-    /// Each value with the subjects that have it.
     pub values: Vec<SettingValue>,
 }
 
@@ -187,12 +187,7 @@ fn values<'s>(setting: &str, together: Together, servers: &[&'s ServerSettings])
     if matches!(together, Together::NotOff) && values.iter().any(|value| *value != "off") {
         values.retain(|value| *value != "off");
     }
-    let mut once: Vec<&str> = Vec::new();
-    for value in values {
-        if !once.contains(&value) {
-            once.push(value);
-        }
-    }
+    let mut once = once(values);
     if !matches!(together, Together::Each) {
         once.sort_unstable();
     }

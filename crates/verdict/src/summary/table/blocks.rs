@@ -12,7 +12,6 @@ pub struct BlockFigures {
     pub condition: Condition,
     pub subject: String,
     pub metric: Metric,
-    /// By number.
     pub blocks: Vec<BlockFigure>,
 }
 

@@ -10,12 +10,9 @@ use crate::trial::cells::Cell;
 /// Failures and recovery of a subject under a condition, over its valid trials.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct EventsRow {
-    /// Valid trials.
     pub trials: usize,
-    /// Requests of all of them.
     pub requests: u64,
     pub failed: u64,
-    /// Those that failed over all.
     pub failed_share: f64,
     /// With no failure: the share that they can have at most, by the rule of three, with 95%
     /// confidence.
@@ -120,10 +117,8 @@ impl EventsRow {
     }
 }
 
-/// The confidence of the table's intervals.
 const CONFIDENCE: f64 = 0.95;
 
-/// Failures and events, where failures are counted for each of them.
 fn failures_per_event(all: &[&EventsReading]) -> Option<Side> {
     let is_counted = is_applicable(Metric::FailuresPerEvent, all.iter().copied());
     is_counted.then(|| Side {

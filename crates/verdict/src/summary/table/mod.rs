@@ -151,7 +151,6 @@ pub(crate) fn table(cells: &Cells<'_>) -> Vec<SubjectRow> {
 
 /// One subject's trials under one condition, one for each block.
 struct Trials<'c, 'a> {
-    /// The rows that count.
     counted: Vec<&'c Cell<'a>>,
     /// Those that the figures of closed loops rest on.
     closed: Vec<&'c Cell<'a>>,

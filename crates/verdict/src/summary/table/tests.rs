@@ -1,8 +1,8 @@
 //! What a row of the table rests on.
 
 use super::*;
-use crate::fixtures::{closed, done, header, open, trial};
-use readings::{Outcome, ServerMetrics, ServerReading};
+use crate::fixtures::{closed, done, header, in_closed, in_open, measured, open, reading, trial};
+use readings::{ServerMetrics, ServerReading};
 
 #[test]
 fn a_row_gathers_the_valid_trials_of_a_subject() {
@@ -22,12 +22,10 @@ fn a_row_gathers_the_valid_trials_of_a_subject() {
             false,
             done(Some(closed(4000.0)), Some(open(500.0, 900.0))),
         ),
-        trial(3, "direct", false, done(Some(bad), None)),
+        in_closed(3, "direct", bad),
     ];
     for (t, cpu_s) in trials.iter_mut().zip([0.5, 2.0]) {
-        let Outcome::Done(reading) = &mut t.outcome else {
-            continue;
-        };
+        let reading = reading(t);
         reading.servers = vec![ServerReading {
             server: "origin".into(),
             cpu_s,
@@ -88,16 +86,15 @@ fn memory_in_the_table_and_in_its_comparison_is_of_the_same_trials() {
                 load.errors_all.status = 10_000;
             }
             let mut outcome = done(Some(load), None);
-            if let Outcome::Done(reading) = &mut outcome {
-                let seen = ServerMetrics {
-                    rss_bytes_max: bytes * u64::from(block) * if is_bad { 50 } else { 1 },
-                    ..ServerMetrics::default()
-                };
-                reading.probed = Some(SystemMetrics {
-                    servers: [(subject.to_owned(), seen)].into(),
-                    ..SystemMetrics::default()
-                });
-            }
+            let reading = measured(&mut outcome);
+            let seen = ServerMetrics {
+                rss_bytes_max: bytes * u64::from(block) * if is_bad { 50 } else { 1 },
+                ..ServerMetrics::default()
+            };
+            reading.probed = Some(SystemMetrics {
+                servers: [(subject.to_owned(), seen)].into(),
+                ..SystemMetrics::default()
+            });
             trials.push(trial(block, subject, false, outcome));
         }
     }
@@ -123,7 +120,7 @@ fn a_p99_that_most_trials_cannot_be_used_for_is_no_figure() {
                 load.schedule_lag
                     .record_ns(if is_late { 50_000_000 } else { 1_000 });
             }
-            trial(block, "direct", false, done(None, Some(load)))
+            in_open(block, "direct", load)
         };
         (1..=4).map(of_block).collect()
     };

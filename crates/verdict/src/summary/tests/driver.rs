@@ -3,7 +3,7 @@
 use readings::ToolLatency;
 use readings::{DriverReading, DriverRun, ErrorCounts, Outcome, Pacing, Reading, Trial};
 
-use crate::fixtures::{analyse, closed, header, trial};
+use crate::fixtures::{analyse, closed, compared, header, trial};
 use crate::summary::*;
 use crate::{Metric, Note, Verdict};
 
@@ -73,7 +73,7 @@ fn with_one_driver_the_servers_are_compared_and_its_clock_is_named() {
     let trials = blocks(("tool", Some(700.0)), ("tool", Some(1400.0)));
     let analysis = analyse(&header(6), &trials);
     let expected = [Metric::RequestsPerS, Metric::LatencyUsP50];
-    assert_eq!(metrics(&analysis), expected, "{:#?}", analysis.comparisons);
+    assert_eq!(metrics(&analysis), expected, "{analysis:?}");
     let [throughput, latency] = analysis.comparisons.as_slice() else {
         panic!("two comparisons");
     };
@@ -101,10 +101,7 @@ fn drivers_that_differ_are_compared_by_what_they_cost() {
         Metric::DriverMaxRssBytes,
     ];
     assert_eq!(metrics(&analysis), expected);
-    let of = |metric| {
-        let found = analysis.comparisons.iter().find(|c| c.metric == metric);
-        found.unwrap()
-    };
+    let of = |metric| compared(&analysis, metric);
     let cpu = of(Metric::DriverCpuUsPerRequest);
     assert_eq!(cpu.verdict, Verdict::Slower);
     assert!((cpu.subject_value.unwrap() - 16.0).abs() < 1e-6);

@@ -47,9 +47,9 @@ fn a_difference_in_instructions_is_found() {
     let all = analysis.comparisons.iter();
     let found = all.filter(|one| one.metric == Metric::ServerInstructionsPerRequest);
     let [found] = found.collect::<Vec<_>>()[..] else {
-        panic!("{:?}", analysis.comparisons);
+        panic!("{analysis:?}");
     };
-    assert_eq!(found.verdict, Verdict::Slower, "{:?}", found.notes);
+    assert_eq!(found.verdict, Verdict::Slower, "{found:?}");
     assert!((found.ratio.unwrap() - 1.1).abs() < 1e-3, "{found:?}");
     assert!((found.baseline_value.unwrap() / 40_040.0 - 1.0).abs() < 1e-3);
     // It is corrected together with all other comparisons, and has a noise floor.
@@ -61,7 +61,7 @@ fn a_difference_in_instructions_is_found() {
     assert!((by_server["back"] / by_server["front"] - 2.0).abs() < 1e-3);
     let equal = self::trials(|_| Some((both, 40_000.0)));
     let equal = of_metric(&equal, Metric::ServerInstructionsPerRequest).unwrap();
-    assert_eq!(equal.verdict, Verdict::Same, "{:?}", equal.notes);
+    assert_eq!(equal.verdict, Verdict::Same, "{equal:?}");
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn instructions_of_own_code_are_a_metric_of_their_own() {
     let of_user = trials(|trial| Some((user, of_subject(trial, 9_000.0, 8_000.0))));
     assert!(of_metric(&of_user, Metric::ServerInstructionsPerRequest).is_none());
     let found = of_metric(&of_user, Metric::ServerUserInstructionsPerRequest).unwrap();
-    assert_eq!(found.verdict, Verdict::Faster, "{:?}", found.notes);
+    assert_eq!(found.verdict, Verdict::Faster, "{found:?}");
     // A run that was resumed by a user with fewer rights.
     let mixed = trials(|trial| {
         let scope = match trial.block {

@@ -1,8 +1,8 @@
 //! Several loads at the same time: each has comparisons of its own.
 
-use readings::{BesideReading, DeclaredLoad, Journal, JournalRow, Outcome, RunHeader, Trial};
+use readings::{BesideReading, DeclaredLoad, Journal, RunHeader, Trial};
 
-use crate::fixtures::{closed, header, throughput_blocks};
+use crate::fixtures::{closed, header, reading, throughput_blocks};
 use crate::{Analysis, Flaw, Loop, Metric, TrialFlaw, Verdict, analyse, at_a_look, trial_flaws};
 
 fn several(blocks: u32) -> RunHeader {
@@ -25,30 +25,22 @@ fn several(blocks: u32) -> RunHeader {
 fn trials(blocks: usize) -> Vec<Trial> {
     let mut trials = throughput_blocks(&vec![(1000.0, 1000.0); blocks]);
     for one in &mut trials {
-        let Outcome::Done(reading) = &mut one.outcome else {
-            unreachable!()
-        };
-        let slow = if one.subject == "balance" {
-            120.0
-        } else {
-            100.0
-        };
+        let is_subject = one.subject == "balance";
+        let slow = if is_subject { 120.0 } else { 100.0 };
         let wobble = 1.0 + 0.001 * f64::from(one.block % 3);
         for (name, per_s) in [("slow", slow * wobble), ("download", 7.0)] {
             let beside = BesideReading {
                 throughput: Some(closed(per_s)),
                 latency: None,
             };
-            reading.beside.insert(name.to_owned(), beside);
+            reading(one).beside.insert(name.to_owned(), beside);
         }
     }
     trials
 }
 
 fn analysed(header: RunHeader, trials: Vec<Trial>) -> Analysis {
-    let rows = trials.into_iter();
-    let rows = rows.map(|trial| JournalRow::Trial(Box::new(trial)));
-    analyse(&Journal::new(header, rows.collect()))
+    analyse(&Journal::of_trials(header, trials))
 }
 
 fn verdicts(analysis: &Analysis) -> Vec<(String, Verdict)> {
@@ -76,11 +68,7 @@ fn each_load_has_a_verdict_of_its_own_and_the_background_has_figures_only() {
     let figures = ["quick", "slow", "download"].map(figure);
     assert_eq!(figures.map(f64::round), [1000.0, 120.0, 7.0]);
     // The two loads differ in what the balancer costs, but a load is no factor.
-    assert!(
-        analysis.interactions.is_empty(),
-        "{:?}",
-        analysis.interactions
-    );
+    assert!(analysis.interactions.is_empty(), "{analysis:?}");
     // An interim analysis says the same.
     let rows = trials(6);
     let looked = at_a_look(&several(6), &rows).unwrap();
@@ -91,9 +79,7 @@ fn each_load_has_a_verdict_of_its_own_and_the_background_has_figures_only() {
 fn a_load_that_failed_makes_the_trial_invalid_for_the_others_by_its_name() {
     let mut rows = trials(6);
     for one in &mut rows {
-        let Outcome::Done(reading) = &mut one.outcome else {
-            unreachable!()
-        };
+        let reading = reading(one);
         let download = reading.beside.get_mut("download").unwrap();
         let load = download.throughput.as_mut().unwrap();
         load.errors_all.status = load.requests_all;
@@ -116,9 +102,7 @@ fn a_load_that_failed_makes_the_trial_invalid_for_the_others_by_its_name() {
 #[test]
 fn an_answer_of_the_background_may_be_longer_than_the_window() {
     let mut rows = trials(1);
-    let Outcome::Done(reading) = &mut rows[0].outcome else {
-        unreachable!()
-    };
+    let reading = reading(&mut rows[0]);
     let download = reading.beside.get_mut("download").unwrap();
     let load = download.throughput.as_mut().unwrap();
     (load.requests, load.requests_all) = (0, 4);
@@ -136,9 +120,7 @@ fn an_answer_of_the_background_may_be_longer_than_the_window() {
 }
 
 fn reading_of<'t>(trial: &'t mut Trial, load: &str) -> &'t mut readings::LoadReading {
-    let Outcome::Done(reading) = &mut trial.outcome else {
-        unreachable!()
-    };
+    let reading = reading(trial);
     let beside = reading.beside.get_mut(load).unwrap();
     beside.throughput.as_mut().unwrap()
 }

@@ -1,6 +1,8 @@
 //! Analyses of made-up journals.
 
-use crate::fixtures::{analyse, closed, condition, done, header, open, throughput_blocks, trial};
+use crate::fixtures::{
+    analyse, closed, condition, done, header, open, reading, throughput, throughput_blocks, trial,
+};
 use crate::summary::*;
 use crate::{Bound, Flaw, Metric, Note, Place, Reason, TrialFlaw, Verdict};
 use readings::{Wrong, WrongKind};
@@ -35,10 +37,7 @@ fn unusable(blocks: usize, subject: &str, reason: Reason) -> Note {
 }
 
 fn failed(reason: &str) -> Outcome {
-    Outcome::Failed {
-        reason: reason.into(),
-        cause: readings::FailureCause::Subject,
-    }
+    Outcome::failed(reason, readings::FailureCause::Subject)
 }
 
 fn found_502() -> Wrong {
@@ -63,13 +62,13 @@ fn drift_that_both_share_cancels() {
     let c = &analysis.comparisons[0];
     assert_eq!(c.verdict, Verdict::Slower);
     assert_eq!((c.blocks, c.by_block.len()), (10, 10));
-    assert!((c.ratio.unwrap() - 0.69).abs() < 0.002, "{:?}", c.ratio);
+    assert!((c.ratio.unwrap() - 0.69).abs() < 0.002, "{c:?}");
     let (low, high) = c.interval().unwrap();
     assert!(low < 0.69 && 0.69 < high && high - low < 0.02);
     assert!((c.subject_value.unwrap() / c.baseline_value.unwrap() - c.ratio.unwrap()).abs() < 1e-9);
     assert!((c.ratio.unwrap() - 0.69).abs() < 0.005 && c.notes.is_empty());
     assert_eq!(analysis.trials_done, 30);
-    assert!(analysis.warnings.is_empty(), "{:?}", analysis.warnings);
+    assert!(analysis.warnings.is_empty(), "{analysis:?}");
 }
 
 #[test]
@@ -81,10 +80,8 @@ fn the_second_copy_of_the_baseline_stands_by_itself() {
     assert_eq!(floor.baseline, "direct");
     // A second copy that is 20% faster shifts the floor and nothing else.
     for t in trials.iter_mut().filter(|t| t.baseline_copy) {
-        if let Outcome::Done(reading) = &mut t.outcome {
-            let load = reading.throughput.as_mut().unwrap();
-            load.requests = load.requests * 6 / 5;
-        }
+        let load = throughput(t);
+        load.requests = load.requests * 6 / 5;
     }
     let after = analyse(&header(10), &trials);
     let ratio = |analysis: &Analysis| analysis.comparisons[0].ratio;
@@ -158,10 +155,7 @@ fn a_resumed_run_replaces_what_failed() {
     let killed: Vec<Trial> = trials[..3].to_vec();
     trials[..3].iter_mut().for_each(|one| one.attempt = 2);
     for mut one in killed {
-        one.outcome = Outcome::Failed {
-            reason: "killed".into(),
-            cause: readings::FailureCause::Other,
-        };
+        one.outcome = Outcome::failed("killed", readings::FailureCause::Other);
         trials.insert(0, one);
     }
     let resumed = analyse(&header(10), &trials);
@@ -195,11 +189,7 @@ fn noise_is_inconclusive_and_says_what_would_help() {
     ];
     let c = &analyse(&header(4), &throughput_blocks(&rates)).comparisons[0];
     assert_eq!(c.verdict, Verdict::Inconclusive);
-    assert!(
-        matches!(c.notes[..], [Note::MoreBlocks { .. }]),
-        "{:?}",
-        c.notes
-    );
+    assert!(matches!(c.notes[..], [Note::MoreBlocks { .. }]), "{c:?}");
 }
 
 /// Blocks with both loads; p99 is resolved from 10,000 requests on.
@@ -301,9 +291,7 @@ fn a_busy_client_makes_throughput_at_least() {
 #[test]
 fn an_offered_rate_that_was_not_kept_is_told() {
     let mut trials = with_latency(2_000.0, 400.0, 440.0);
-    if let Outcome::Done(reading) = &mut trials[1].outcome {
-        reading.latency.as_mut().unwrap().requests = 12_000;
-    }
+    reading(&mut trials[1]).latency.as_mut().unwrap().requests = 12_000;
     let analysis = analyse(&header(6), &trials);
     let expected = Warning::RateNotKept {
         at: at("balance"),
@@ -317,9 +305,7 @@ fn an_offered_rate_that_was_not_kept_is_told() {
 fn warnings_of_trials_are_told_once() {
     let mut trials = ten_blocks(0.69);
     for t in trials.iter_mut().take(2) {
-        if let Outcome::Done(reading) = &mut t.outcome {
-            reading.warnings = vec!["the machine swapped".into()];
-        }
+        reading(t).warnings = vec!["the machine swapped".into()];
     }
     let warnings = analyse(&header(10), &trials).warnings;
     let text = "the machine swapped".to_owned();
@@ -353,10 +339,8 @@ fn every_condition_is_compared_on_its_own_and_corrected_together() {
 /// tenth of a second's requests.
 fn with_slices(trials: &mut [Trial], share: impl Fn(usize) -> f64) {
     for t in trials {
-        let Outcome::Done(reading) = &mut t.outcome else {
-            continue;
-        };
-        let load = reading.throughput.as_mut().unwrap();
+        let is_subject = t.subject == "balance";
+        let load = throughput(t);
         let per_slice = load.requests as f64 / 100.0;
         load.slices = (0..100)
             .map(|i| readings::Slice {
@@ -364,11 +348,7 @@ fn with_slices(trials: &mut [Trial], share: impl Fn(usize) -> f64) {
                 // The machine itself slows down half way, for all alike.
                 requests: (per_slice
                     * if i < 60 { 1.0 } else { 0.5 }
-                    * if t.subject == "balance" {
-                        share(i)
-                    } else {
-                        1.0
-                    }) as u64,
+                    * if is_subject { share(i) } else { 1.0 }) as u64,
                 ..readings::Slice::default()
             })
             .collect();
@@ -409,10 +389,7 @@ fn blocks_that_follow_each_other_are_told() {
 /// Puts 64 answers of `response_us` and `connects_us` to open a connection into every closed loop.
 fn with_times(trials: &mut [Trial], response_us: u64, connects_us: &[u64]) {
     for t in trials {
-        let Outcome::Done(reading) = &mut t.outcome else {
-            continue;
-        };
-        let load = reading.throughput.as_mut().unwrap();
+        let load = throughput(t);
         for _ in 0..64 {
             load.response.record_ns(response_us * 1000);
         }

@@ -32,14 +32,14 @@ pub(crate) fn warnings(table: &[SubjectRow]) -> Vec<Warning> {
 #[cfg(test)]
 mod tests {
     use crate::Warning;
-    use crate::fixtures::{analyse, closed, done, header, open, trial};
+    use crate::fixtures::{analyse, closed, done, header, in_closed, open, trial};
 
     fn found(connects: [u64; 2]) -> Vec<String> {
         let subjects = ["direct", "balance"];
         let of_subject = |(subject, connects): (&&str, u64)| {
             let mut load = closed(100.0);
             load.connects = connects;
-            trial(1, subject, false, done(Some(load), None))
+            in_closed(1, subject, load)
         };
         let trials: Vec<_> = subjects.iter().zip(connects).map(of_subject).collect();
         let warnings = analyse(&header(1), &trials).warnings;

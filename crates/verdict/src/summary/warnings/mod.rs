@@ -22,7 +22,6 @@ use crate::{
 pub enum Warning {
     /// What the run said, or so many trials.
     Recorded {
-        /// The sentence.
         text: String,
         /// The trials; 1 for the run's.
         trials: usize,
@@ -40,7 +39,6 @@ pub enum Warning {
     ConnectionsDiffer {
         /// The subject with the most new connections per request.
         at: Place,
-        /// The one with the fewest.
         other: String,
         /// New connections per request of the two.
         per_request: [f64; 2],
@@ -54,20 +52,14 @@ pub enum Warning {
     },
     /// The baseline differs from itself by more than the margin.
     BiasedBaseline {
-        /// How it differs.
         floor: NoiseFloor,
         /// What matters, as a fraction.
         matters: f64,
     },
     /// A subject's rate changed while it was measured.
-    Drifts {
-        /// The subject.
-        at: Place,
-        found: Drift,
-    },
+    Drifts { at: Place, found: Drift },
     /// The ratio of two subjects' slices had no steady state.
     Unsettled {
-        /// The subject.
         at: Place,
         baseline: String,
         /// Blocks in which it had none.
@@ -76,10 +68,8 @@ pub enum Warning {
     },
     /// The ratios of blocks correlate with those of the blocks before.
     DependentBlocks {
-        /// The subject.
         at: Place,
         baseline: String,
-        /// What was compared.
         metric: Metric,
         /// The correlation of each ratio with the next.
         lag1: f64,
@@ -87,7 +77,6 @@ pub enum Warning {
     },
     /// The slices shift a throughput ratio by more than the margin.
     SliceLength {
-        /// The subject.
         at: Place,
         baseline: String,
         /// The ratio as measured, over the one by slices without end.
@@ -96,7 +85,6 @@ pub enum Warning {
     },
     /// The baseline's difference from itself is known too poorly to tell the margin.
     WideFloor {
-        /// How it differs.
         floor: NoiseFloor,
         /// What matters, as a fraction.
         matters: f64,
@@ -117,43 +105,32 @@ pub enum Warning {
     },
     /// The client was the bottleneck.
     AtLeast {
-        /// The subject.
         at: Place,
-        /// Trials in which it was.
         limited: usize,
         trials: usize,
     },
     /// Fewer requests were answered than were offered.
     RateNotKept {
-        /// The subject.
         at: Place,
         answered_per_s: f64,
         offered_per_s: f64,
     },
     /// Requests failed, too few to make a trial invalid.
     Errors {
-        /// The subject.
         at: Place,
-        /// Requests that failed.
         failed: u64,
         requests: u64,
     },
     /// Answers were upgrades to another protocol, after which the load ends the connection.
-    Handshakes {
-        /// The subject.
-        at: Place,
-    },
+    Handshakes { at: Place },
     /// By Little's law connections were idle.
     IdleConnections {
-        /// The subject.
         at: Place,
-        /// Connections that were busy.
         busy: f64,
         connections: u64,
     },
     /// Connections took as long to open as a SYN that is sent again.
     LostSyns {
-        /// The subject.
         at: Place,
         /// Connections that did.
         late: u64,
@@ -162,16 +139,10 @@ pub enum Warning {
         median_us: f64,
     },
     /// The client's CPU stood still now and then in the open loops.
-    ClientPauses {
-        /// The subject.
-        at: Place,
-        found: WithoutPauses,
-    },
+    ClientPauses { at: Place, found: WithoutPauses },
     /// A quantile has too few answers beyond it.
     Unresolved {
-        /// The subject.
         at: Place,
-        /// The quantile.
         metric: Metric,
         /// What is known of it; nothing by an outside driver.
         known: Option<QuantileFigure>,
@@ -189,7 +160,6 @@ pub enum Warning {
     },
     /// The compared servers differ in a setting.
     Settings {
-        /// The setting and its values.
         difference: SettingDifference,
         /// Where; empty when everywhere.
         conditions: Vec<Condition>,

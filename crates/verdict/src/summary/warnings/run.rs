@@ -366,8 +366,8 @@ fn uncounted(cells: &Cells<'_>) -> Option<Warning> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{closed, done, header, trial};
-    use readings::{Outcome, ServerMetrics, StatusCount, SystemMetrics};
+    use crate::fixtures::{closed, done, header, in_closed, measured, trial};
+    use readings::{ServerMetrics, StatusCount, SystemMetrics};
 
     #[test]
     fn a_load_of_upgrades_is_known() {
@@ -380,7 +380,7 @@ mod tests {
                     count: *count,
                 })
                 .collect();
-            let trials = [trial(1, "direct", false, done(Some(load), None))];
+            let trials = [in_closed(1, "direct", load)];
             let analysis = crate::fixtures::analyse(&header(1), &trials);
             let is_it = |one: &Warning| matches!(one, Warning::Handshakes { .. });
             analysis.warnings.iter().any(is_it)
@@ -393,9 +393,7 @@ mod tests {
     fn a_server_of_which_cpu_time_may_be_missing_is_named() {
         let uncounted_of = |children_uncounted| {
             let mut outcome = done(Some(closed(1000.0)), None);
-            let Outcome::Done(reading) = &mut outcome else {
-                unreachable!()
-            };
+            let reading = measured(&mut outcome);
             let nginx = ServerMetrics {
                 children_uncounted,
                 ..ServerMetrics::default()

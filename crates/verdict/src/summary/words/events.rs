@@ -107,6 +107,7 @@ fn reloads(events: &EventsRow) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use testing::Text as _;
 
     #[test]
     fn one_subject_alone_has_a_sentence_about_what_happened() {
@@ -140,10 +141,7 @@ mod tests {
             ..events
         };
         let open = happened("direct", "", &open);
-        assert!(
-            open.ends_with("; the rate was not full again at the window's end."),
-            "{open}"
-        );
+        open.ends("; the rate was not full again at the window's end.");
     }
 
     #[test]

@@ -6,7 +6,7 @@ pub(crate) mod run;
 
 use crate::summary::ranking::words::answer;
 use crate::{Analysis, Comparison, Metric, Verdict};
-use readings::text::{counted, listed};
+use readings::text::{counted, listed, once};
 
 /// The most subjects that are named one by one.
 const NAMED_MAX: usize = 4;
@@ -40,12 +40,7 @@ fn by_verdict(analysis: &Analysis) -> Option<String> {
 }
 
 fn against(baseline: &str, comparisons: &[&Comparison], noun: &str) -> String {
-    let mut subjects: Vec<&str> = Vec::new();
-    for c in comparisons {
-        if !subjects.contains(&c.subject.as_str()) {
-            subjects.push(&c.subject);
-        }
-    }
+    let subjects = once(comparisons.iter().map(|c| &c.subject));
     if subjects.len() > NAMED_MAX {
         return counts(comparisons, baseline, &counted(subjects.len(), noun));
     }
@@ -119,20 +114,15 @@ fn counts(comparisons: &[&Comparison], baseline: &str, subjects: &str) -> String
 mod tests {
     use super::*;
     use crate::analyse;
+    use testing::Text as _;
     use testing::journals::journal;
 
     #[test]
     fn each_subject_has_its_better_and_worse() {
         let mut analysis = analyse(&journal());
         let text = by_verdict(&analysis).unwrap();
-        assert!(
-            text.starts_with("Against direct, balance is worse in throughput, median latency, "),
-            "{text}"
-        );
-        assert!(
-            text.contains("; lighttpd is without a valid figure of throughput"),
-            "{text}"
-        );
+        text.begins("Against direct, balance is worse in throughput, median latency, ");
+        text.has("; lighttpd is without a valid figure of throughput");
         let more = analysis.comparisons.clone();
         for number in 0..4 {
             let mut c = more[0].clone();
@@ -140,10 +130,8 @@ mod tests {
             analysis.comparisons.push(c);
         }
         let text = by_verdict(&analysis).unwrap();
-        assert!(
-            text.starts_with("Of ") && text.contains(" of 6 subjects with direct: "),
-            "{text}"
-        );
+        text.begins("Of ");
+        text.has(" of 6 subjects with direct: ");
         analysis.comparisons.clear();
         analysis.rankings.clear();
         assert_eq!(closing(&analysis), None);

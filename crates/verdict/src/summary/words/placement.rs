@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use readings::Placement;
 use readings::text::counted;
 
-/// Placements that are named one by one.
 const NAMED_MAX: usize = 2;
 
 /// Such as `client on CPU 0; servers on CPU 1`; `None` where nothing is known.

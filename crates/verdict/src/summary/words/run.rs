@@ -138,6 +138,7 @@ pub fn warm_up(choice: &WarmUpChoice) -> String {
 mod tests {
     use super::*;
     use crate::fixtures::{analyse, closed, done, header, open, trial};
+    use testing::Text as _;
 
     #[test]
     fn the_page_says_how_much_is_judged_together_and_which_error_that_allows() {
@@ -160,16 +161,8 @@ mod tests {
              whole: the chance of any false difference in it is at most 5%."
         );
         let several = of(&["direct", "balance", "nginx"], true).unwrap();
-        assert!(
-            several
-                .starts_with("6 comparisons answer 3 questions, a metric under a condition each"),
-            "{several}"
-        );
-        assert!(
-            several
-                .ends_with("at most 5%, so at most 0.15 such errors are expected in all of them."),
-            "{several}"
-        );
+        several.begins("6 comparisons answer 3 questions, a metric under a condition each");
+        several.ends("at most 5%, so at most 0.15 such errors are expected in all of them.");
         assert_eq!(of(&["direct"], false), None);
     }
 }

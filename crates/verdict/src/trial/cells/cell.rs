@@ -77,7 +77,6 @@ pub fn trial_flaws(header: &RunHeader, trial: &Trial) -> Vec<TrialFlaw> {
     reasons
 }
 
-/// One trial, judged.
 pub(crate) struct Cell<'a> {
     pub trial: &'a Trial,
     /// Why its closed loop cannot be used; empty when it can.

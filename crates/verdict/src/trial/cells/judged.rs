@@ -117,7 +117,6 @@ pub struct Distribution {
     pub subject: String,
     /// Whether the answers are of the open loop; the latency of a saturated closed loop is queueing.
     pub is_of_open_loop: bool,
-    /// The response latency of the judged trials.
     pub response: Histogram,
     /// The quantile up to which it says something about the servers: beyond it the client's own lag
     /// shows in most of the trials.

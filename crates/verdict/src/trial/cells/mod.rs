@@ -41,7 +41,6 @@ pub(crate) struct Cells<'a> {
 
 type SubjectKey<'a> = (&'a Condition, &'a str, bool);
 
-/// The rows of one subject in one block.
 struct BlockRows {
     attempts: Vec<usize>,
     /// Where in `counted` the row that counts is.
@@ -324,20 +323,17 @@ impl<'a> Cells<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{closed, done, header, open, trial};
+    use crate::fixtures::{closed, done, header, in_closed, open, trial};
     use crate::{Flaw, latest, trial_flaws};
     use readings::Outcome;
 
     #[test]
     fn a_later_row_replaces_the_earlier_one() {
-        let failed = Outcome::Failed {
-            reason: "no port".into(),
-            cause: readings::FailureCause::Subject,
-        };
+        let failed = Outcome::failed("no port", readings::FailureCause::Subject);
         let trials = [
             trial(1, "direct", false, failed.clone()),
             trial(1, "direct", true, failed.clone()),
-            trial(1, "direct", false, done(Some(closed(1000.0)), None)),
+            in_closed(1, "direct", closed(1000.0)),
         ];
         let rows = latest(&header(1), &trials);
         assert_eq!(rows.len(), 2);
@@ -349,7 +345,7 @@ mod tests {
     fn the_last_valid_row_counts() {
         let mut wrong = closed(900.0);
         wrong.errors_all.status = 9_000;
-        let row = |load| trial(1, "direct", false, done(Some(load), None));
+        let row = |load| in_closed(1, "direct", load);
         let header = header(1);
         let trials = [
             row(closed(1000.0)),
@@ -359,10 +355,7 @@ mod tests {
                 1,
                 "direct",
                 false,
-                Outcome::Failed {
-                    reason: "no port".into(),
-                    cause: readings::FailureCause::Subject,
-                },
+                Outcome::failed("no port", readings::FailureCause::Subject),
             ),
         ];
         assert_eq!(latest(&header, &trials), [&trials[1]]);
@@ -378,10 +371,7 @@ mod tests {
     fn a_trial_whose_rows_are_used_up_cannot_be_used() {
         let mut load = closed(1000.0);
         load.used_up = Some("account".into());
-        let flaws = trial_flaws(
-            &header(1),
-            &trial(1, "direct", false, done(Some(load), None)),
-        );
+        let flaws = trial_flaws(&header(1), &in_closed(1, "direct", load));
         let used_up = Flaw::UsedUp {
             feed: "account".into(),
         };
@@ -390,10 +380,7 @@ mod tests {
 
     #[test]
     fn a_block_is_complete_without_a_subject_that_never_worked() {
-        let failed = || Outcome::Failed {
-            reason: "no port".into(),
-            cause: readings::FailureCause::Subject,
-        };
+        let failed = || Outcome::failed("no port", readings::FailureCause::Subject);
         let header = header(2);
         let mut trials = Vec::new();
         for (block, outcome) in [(1, failed()), (2, done(Some(closed(900.0)), None))] {

@@ -1,7 +1,8 @@
 use super::*;
-use crate::fixtures::{Normal, analyse, closed, done, header, trial};
+use crate::fixtures::{Normal, analyse, closed, header, in_closed};
 use crate::{Warning, WarningEffect};
 use readings::Trial;
+use testing::Text as _;
 
 const SLICES: usize = 10;
 
@@ -30,7 +31,7 @@ fn run(blocks: u32, speed: fn(f64) -> f64, carried: f64, normal: &mut Normal) ->
         for (subject, speed) in [("direct", (|_| 1.0) as fn(f64) -> f64), ("balance", speed)] {
             let mut load = closed(10_000.0 * (0.12 * normal.next()).exp());
             load.slices = slices(speed, carried, normal);
-            trials.push(trial(block, subject, false, done(Some(load), None)));
+            trials.push(in_closed(block, subject, load));
         }
     }
     trials
@@ -94,10 +95,8 @@ fn what_is_found_has_its_size_and_is_the_first_that_changes_the_answer() {
     let first = crate::with_effect(&warnings, WarningEffect::ChangesAnswer)[0];
     assert!(matches!(first, Warning::Drifts { .. }), "{first:?}");
     let said = crate::words::warning(first);
-    assert!(
-        said.contains("balance") && said.contains("it was not warm"),
-        "{said}"
-    );
+    said.has("balance");
+    said.has("it was not warm");
 }
 
 #[test]

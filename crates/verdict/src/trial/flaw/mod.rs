@@ -18,10 +18,8 @@ pub enum Flaw {
     WrongAnswers {
         wrong: u64,
         answers: u64,
-        /// The first one that was kept.
         first: Option<Wrong>,
     },
-    /// Requests failed on the way.
     FailedRequests {
         errors: ErrorCounts,
         requests: u64,
@@ -97,7 +95,6 @@ pub enum Flaw {
         throttled_s: f64,
         looked_s: f64,
     },
-    /// The machine swapped.
     Swapped {
         host: Option<String>,
         written_pages: u64,
@@ -157,7 +154,6 @@ impl Flaw {
         }
     }
 
-    /// Who caused it.
     pub(crate) fn cause(&self) -> FailureCause {
         match self {
             Flaw::FailedRequests { no_port: true, .. }
@@ -199,12 +195,17 @@ impl Flaw {
 /// Accept queues that were full.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FullQueue {
-    /// One that is known.
     Known(AcceptQueue),
     /// A network counted so many overflows, of the accept queue of one of these servers.
-    Overflowed { servers: Vec<String>, times: u64 },
+    Overflowed {
+        servers: Vec<String>,
+        times: u64,
+    },
     /// The kernel dropped so many connections to one of these servers while they were opened.
-    Dropped { servers: Vec<String>, dropped: u64 },
+    Dropped {
+        servers: Vec<String>,
+        dropped: u64,
+    },
 }
 
 /// A flaw of a trial, with the load that it is about.

@@ -14,7 +14,6 @@ const LAG_SHARE: f64 = 0.1;
 /// What helps a client that sends late.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LagRemedy {
-    /// It was not bound to CPUs.
     OwnCpu,
     /// It was bound to CPUs, and other programs took much of the machine.
     EndOthers(CpusOfOthers),
@@ -36,11 +35,8 @@ impl LagRemedy {
 #[derive(Clone, Debug, PartialEq)]
 pub struct LateClient {
     pub quantile: f64,
-    /// The quantile of its lag.
     pub lag_us: f64,
-    /// That of the response latency.
     pub latency_us: f64,
-    /// What helps.
     pub remedy: LagRemedy,
 }
 
@@ -86,9 +82,9 @@ pub(crate) fn lag_share(load: &LoadReading, quantile: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{closed, done, header, open, trial};
+    use crate::fixtures::{closed, done, header, measured, open, trial};
     use crate::{Flaw, load_flaws, trial_flaws};
-    use readings::{MachineMetrics, Outcome, ServerMetrics, SystemMetrics};
+    use readings::{MachineMetrics, ServerMetrics, SystemMetrics};
 
     #[test]
     fn lag_counts_against_the_latency_that_it_hides_in() {
@@ -113,9 +109,7 @@ mod tests {
             load.schedule_lag.record_ns(832_000);
         }
         let mut outcome = done(Some(closed(1000.0)), Some(load));
-        let Outcome::Done(reading) = &mut outcome else {
-            unreachable!()
-        };
+        let reading = measured(&mut outcome);
         let machine = MachineMetrics {
             cpus: 2,
             busy_s: Some(4.0 + others * 10.0),

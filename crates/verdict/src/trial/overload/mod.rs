@@ -50,9 +50,7 @@ impl Overload {
 /// How often the open loop of one subject was overloaded at a rate, over blocks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OverloadedBlocks {
-    /// Blocks in which it was.
     pub overloaded: usize,
-    /// All blocks of the load.
     pub blocks: usize,
     /// Requests offered per second, in the first of them.
     pub offered_per_s: f64,
@@ -223,7 +221,6 @@ pub fn overload(load: &LoadReading) -> Option<Overload> {
     None
 }
 
-/// The same of a point of a curve.
 pub(crate) fn overload_of_point(point: &CurvePoint) -> Option<Overload> {
     let slices = u64::from(point.slices.max(1));
     let of_slice = |s: f64| s / slices as f64;

@@ -179,34 +179,44 @@ fn a_backlog_that_time_limits_end_is_one() {
     );
 }
 
-#[test]
-fn stages_are_judged_one_by_one() {
-    let stage = |from_per_s: f64, to_per_s: f64, backlog: [u64; 5], p50: f64| StageReading {
+/// A stage of 10 s whose answers take `us` at least and at most.
+fn stage([from_per_s, to_per_s]: [f64; 2], backlog: [u64; 5], us: [f64; 2]) -> StageReading {
+    let due = (5.0 * (from_per_s + to_per_s)) as u64;
+    StageReading {
         duration_s: 10.0,
         from_per_s,
         to_per_s,
-        due: (5.0 * (from_per_s + to_per_s)) as u64,
+        due,
         requests: 1,
         errors: 0,
-        latency_us: Quantiles {
-            min: p50,
-            p50,
-            max: p50,
-            ..Quantiles::default()
-        },
+        latency_us: quantiles(us),
         offered: Some(Offered {
-            due: (5.0 * (from_per_s + to_per_s)) as u64,
-            answered_within: (5.0 * (from_per_s + to_per_s)) as u64 - backlog[4],
+            due,
+            answered_within: due - backlog[4],
             backlog,
         }),
         response: Histogram::empty(),
-    };
+    }
+}
+
+fn quantiles([min, max]: [f64; 2]) -> Quantiles {
+    Quantiles {
+        min,
+        p50: min,
+        max,
+        ..Quantiles::default()
+    }
+}
+
+#[test]
+fn stages_are_judged_one_by_one() {
     let mut load = open(1_000.0, 400.0);
     // A server that takes half a second: its backlog follows the rate.
-    let ramp = stage(0.0, 2_000.0, [0, 250, 500, 750, 1_000], 500_000.0);
-    load.stages = vec![ramp.clone(), stage(2_000.0, 2_000.0, [1_000; 5], 500_000.0)];
+    let ramp = stage([0.0, 2_000.0], [0, 250, 500, 750, 1_000], [5e5; 2]);
+    load.stages = vec![ramp.clone(), stage([2_000.0; 2], [1_000; 5], [5e5; 2])];
     assert_eq!(overload(&load), None);
-    let third = stage(4_000.0, 4_000.0, [1_000, 5_000, 9_000, 13_000, 17_000], 2e6);
+    let growing = [1_000, 5_000, 9_000, 13_000, 17_000];
+    let third = stage([4_000.0; 2], growing, [2e6; 2]);
     load.stages = vec![ramp, third];
     let found = overload(&load).unwrap();
     assert_eq!(found.stage, Some(1));
@@ -218,11 +228,8 @@ fn a_stage_with_few_answers_in_its_time_has_the_rate_until_its_last_answer() {
     // 1,000/s, in bursts of 400, of which two fall into the second.
     let overloaded = StageReading {
         duration_s: 1.0,
-        from_per_s: 2_000.0,
-        to_per_s: 2_000.0,
         due: 2_000,
         requests: 2_000,
-        errors: 0,
         latency_us: Quantiles {
             min: 100_000.0,
             p50: 600_000.0,
@@ -235,7 +242,7 @@ fn a_stage_with_few_answers_in_its_time_has_the_rate_until_its_last_answer() {
             answered_within: 800,
             backlog: [100, 400, 700, 1_000, 1_300],
         }),
-        response: Histogram::empty(),
+        ..stage([2_000.0; 2], [0; 5], [0.0; 2])
     };
     let mut load = open(2_000.0, 400.0);
     load.connections = 400;
@@ -310,35 +317,17 @@ fn a_point_whose_answers_take_long_is_none_however_short_its_slices() {
 #[test]
 fn a_stage_that_follows_a_lower_rate_fills_up_and_is_none() {
     // Answers take 12 s; the rate doubles, and the backlog with it.
-    let latency_us = Quantiles {
-        min: 12e6,
-        max: 12e6,
-        ..Quantiles::default()
-    };
-    let stage = |rate_per_s: f64, backlog: [u64; 5]| StageReading {
-        duration_s: 10.0,
-        from_per_s: rate_per_s,
-        to_per_s: rate_per_s,
-        due: (10.0 * rate_per_s) as u64,
-        requests: 1,
-        errors: 0,
-        latency_us,
-        offered: Some(Offered {
-            due: (10.0 * rate_per_s) as u64,
-            answered_within: 10_000,
-            backlog,
-        }),
-        response: Histogram::empty(),
+    let stage = |rate_per_s: f64, backlog: [u64; 5]| {
+        let mut one = stage([rate_per_s; 2], [0; 5], [12e6; 2]);
+        let offered = one.offered.as_mut().unwrap();
+        (offered.answered_within, offered.backlog) = (10_000, backlog);
+        one
     };
     let mut load = open(1_000.0, 400.0);
     let growing = [12_000, 14_500, 17_000, 19_500, 22_000];
     load.stages = vec![stage(1_000.0, [12_000; 5]), stage(2_000.0, growing)];
     assert_eq!(overload(&load), None);
-    load.stages[1].latency_us = Quantiles {
-        min: 4e6,
-        max: 8e6,
-        ..Quantiles::default()
-    };
+    load.stages[1].latency_us = quantiles([4e6, 8e6]);
     assert_eq!(overload(&load).and_then(|found| found.stage), Some(1));
 }
 

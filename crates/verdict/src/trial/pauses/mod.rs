@@ -12,7 +12,6 @@ use crate::trial::cells::Cells;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WithoutPauses {
     pub pauses: u64,
-    /// The longest, in milliseconds.
     pub longest_ms: f64,
     /// The share of the measured time that is left out, 0 to 1.
     pub share_left_out: f64,
@@ -29,7 +28,6 @@ pub struct BlockPauses {
     pub condition: Condition,
     pub block: u32,
     pub pauses: u64,
-    /// The longest, in milliseconds.
     pub longest_ms: f64,
 }
 

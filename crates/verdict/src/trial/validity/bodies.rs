@@ -36,7 +36,7 @@ pub(super) fn flaw(load: &LoadReading) -> Option<Flaw> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{closed, done, header, trial};
+    use crate::fixtures::{closed, header, in_closed};
     use crate::trial::cells::Cells;
     use crate::trial::flaw::words;
     use readings::RequestBody;
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn the_trial_of_a_subject_that_drops_bodies_is_not_counted() {
-        let trials = [trial(1, "direct", false, done(Some(load(100)), None))];
+        let trials = [in_closed(1, "direct", load(100))];
         let header = header(1);
         let cells = Cells::of(&header, &trials);
         let cell = cells.counted().next().unwrap();

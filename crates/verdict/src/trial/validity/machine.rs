@@ -96,10 +96,10 @@ fn swapped(host: &Option<String>, machine: &MachineMetrics) -> Option<Flaw> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{closed, done, header, open, trial};
+    use crate::fixtures::{closed, done, header, measured, open, trial};
     use crate::trial::cells::Cells;
     use crate::{Loop, TrialFlaw};
-    use readings::{Outcome, ServerMetrics};
+    use readings::ServerMetrics;
 
     fn probed() -> SystemMetrics {
         SystemMetrics {
@@ -186,9 +186,7 @@ mod tests {
     #[test]
     fn a_trial_is_judged_by_it() {
         let mut outcome = done(Some(closed(1000.0)), None);
-        let Outcome::Done(reading) = &mut outcome else {
-            unreachable!()
-        };
+        let reading = measured(&mut outcome);
         let mut seen = probed();
         seen.machine.swapped_in_pages = 1000;
         reading.probed = Some(seen);

@@ -109,17 +109,15 @@ fn overflowed(network: &NetworkMetrics, reading: &Reading) -> Option<FullQueue> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{closed, done, header, trial};
+    use crate::fixtures::{closed, done, header, measured, trial};
     use crate::trial::cells::Cells;
-    use readings::{AcceptQueue, Outcome, ServerMetrics, ServerReading};
+    use readings::{AcceptQueue, ServerMetrics, ServerReading};
 
     /// The flaws of a trial of 24,977 requests through `caddy` to `one` and `two`, of which
     /// these took CPU time.
     fn flaws(asked: &[&str], change: impl Fn(&mut Reading, &mut SystemMetrics)) -> Vec<Flaw> {
         let mut outcome = done(Some(closed(2_497.7)), None);
-        let Outcome::Done(reading) = &mut outcome else {
-            unreachable!()
-        };
+        let reading = measured(&mut outcome);
         let mut seen = SystemMetrics {
             looked_s: 10.0,
             requests: 24_977,

@@ -41,7 +41,6 @@ struct Plot<'a> {
     rows: Vec<Row<'a>>,
     /// The first words of the caption: the quantity on the axis.
     what: String,
-    /// What is shaded.
     shaded: String,
     /// The confidence level of the intervals, as text.
     confidence: String,
@@ -50,7 +49,6 @@ struct Plot<'a> {
     ticks: fn(f64, f64) -> Vec<Tick>,
 }
 
-/// A row of an interval plot.
 #[derive(Default)]
 struct Row<'a> {
     name: &'a str,

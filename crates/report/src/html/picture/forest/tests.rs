@@ -3,6 +3,7 @@
 use readings::{
     Condition, EventReading, EventsReading, Journal, JournalRow, Outcome, Reading, RunHeader, Trial,
 };
+use testing::Text as _;
 
 use super::{Scale, axis, forests};
 use testing::journals as fixtures;
@@ -53,7 +54,6 @@ fn page(blocks: &[[Did; 3]]) -> String {
     forests(&verdict::analyse(&journal), 0.03)
 }
 
-/// The plot of a metric, and of it the picture of a row.
 fn plot<'p>(page: &'p str, metric: &str) -> &'p str {
     let from = page.find(&format!("id=\"forest-{metric}\"")).unwrap();
     let plot = &page[from..];
@@ -81,16 +81,14 @@ fn figures_of_events_are_differences_in_their_own_unit() {
         [(21, Some(0.2)), (20, Some(0.4)), (390, Some(0.9))],
     ]);
     let failed = plot(&page, "failed_share");
-    for words in [
+    failed.has_all([
         "Difference in share of failed requests, percentage points, less is better",
         "lines: 95% intervals",
         "shaded: differences within 0.1 percentage points do not matter",
         ">+0.2</text>",
-    ] {
-        assert!(failed.contains(words), "no {words} in {failed}");
-    }
+    ]);
     let balance = row(failed, "balance");
-    assert!(balance.contains("+0.359 [+0.316, +0.402] percentage points"));
+    balance.has("+0.359 [+0.316, +0.402] percentage points");
     assert!(balance.contains("surely slower") && balance.contains("href=\"#"));
     // A dot for each block, the band, both ends and no arrow.
     assert_eq!(count(balance, "<circle"), 4);
@@ -98,10 +96,10 @@ fn figures_of_events_are_differences_in_their_own_unit() {
     assert_eq!(count(balance, "class=\"whisker v-slower\""), 3);
     assert!(row(failed, "noise floor").contains("baseline against itself"));
     let full = plot(&page, "full_rate_after_s");
-    assert!(full.contains("Difference in time until the rate is full again, s, less is better"));
-    assert!(full.contains("within 0.2 s do not matter"), "{full}");
+    full.has("Difference in time until the rate is full again, s, less is better");
+    full.has("within 0.2 s do not matter");
     assert!(row(full, "balance").contains("+0.93 [+0.49, +1.36] s"));
-    assert!(!page.contains("arrows"), "{page}");
+    page.lacks("arrows");
 }
 
 #[test]
@@ -110,13 +108,13 @@ fn without_failures_a_single_block_gives_an_upper_bound() {
     let page_of_one = page(&[one]);
     let failed = plot(&page_of_one, "failed_share");
     let balance = row(failed, "balance");
-    assert!(balance.contains("0.0000, at most +0.0030 percentage points"));
+    balance.has("0.0000, at most +0.0030 percentage points");
     // A line, an end at the right, and an arrow to the left.
     assert_eq!(count(balance, "<line class=\"whisker"), 2);
     assert_eq!(count(balance, ARROW_LEFT), 1);
     assert_eq!(count(balance, ARROW_RIGHT), 0);
-    assert!(failed.contains("arrows: the interval goes on"));
-    assert!(!failed.contains("shaded"), "{failed}");
+    failed.has("arrows: the interval goes on");
+    failed.lacks("shaded");
     // One block says nothing of a time.
     let full = row(plot(&page_of_one, "full_rate_after_s"), "balance");
     assert!(full.contains("<circle") && !full.contains("whisker"));
@@ -126,7 +124,7 @@ fn without_failures_a_single_block_gives_an_upper_bound() {
     // Several blocks have an interval.
     let page = page(&[one; 4]);
     let failed = plot(&page, "failed_share");
-    assert!(!failed.contains("arrows"), "{failed}");
+    failed.lacks("arrows");
     assert!(row(failed, "balance").contains("[-"));
 }
 
@@ -143,7 +141,7 @@ fn a_censored_time_is_drawn_with_an_arrow() {
         (count(balance, ARROW_LEFT), count(balance, ARROW_RIGHT)),
         (0, 1)
     );
-    assert!(full.contains("arrows: the interval goes on"));
+    full.has("arrows: the interval goes on");
     // Of the baseline: the difference may be lower.
     let open = page(&[
         [(0, None), (0, None), (0, Some(0.4))],
@@ -163,9 +161,9 @@ fn ratios_are_drawn_as_changes_and_a_bound_has_one_end() {
     let mut analysis = verdict::analyse(&journal);
     let page = forests(&analysis, 0.03);
     let throughput = plot(&page, "requests_per_s");
-    assert!(throughput.contains("Change of throughput, more is better (dots: blocks; lines: 95%"));
-    assert!(throughput.contains("shaded: differences within 3% do not matter"));
-    assert!(throughput.contains(">0%</text>"), "{throughput}");
+    throughput.has("Change of throughput, more is better (dots: blocks; lines: 95%");
+    throughput.has("shaded: differences within 3% do not matter");
+    throughput.has(">0%</text>");
     let balance = row(throughput, "balance");
     assert_eq!(
         (count(balance, "<circle"), count(balance, ARROW_LEFT)),

@@ -1,15 +1,14 @@
 //! The ratio of each block over the block's number, so that drift and outliers show.
 
 use readings::Condition;
-use readings::text::{condition, counted, fraction};
+use readings::text::{counted, fraction, once};
 use verdict::{Analysis, BlockPauses, BlockRatio, Metric};
 
 use crate::html::picture::axis::{Scale, ratio_ticks};
 use crate::html::picture::panels::{BOTTOM, LEFT, RIGHT, TOP, WIDTH};
-use crate::html::picture::svg::{Anchor, Picture, escaped, legend};
+use crate::html::picture::svg::{Anchor, Picture, escaped, legend, titled};
 use readings::text::compact::time;
 
-/// The shape of the marks for pauses.
 const PAUSE_SHAPE: usize = 2;
 
 struct Series<'a> {
@@ -22,17 +21,11 @@ struct Series<'a> {
 /// One panel for each condition and metric with any block, except costs of servers. `subjects`
 /// determines the colours.
 pub(crate) fn panels(analysis: &Analysis, subjects: &[String], matters: f64) -> String {
-    let mut places: Vec<(&Condition, Metric)> = Vec::new();
     // Costs of servers hardly vary; their intervals say enough.
-    for c in analysis.comparisons.iter().filter(|c| !c.metric.is_cost()) {
-        if !places.contains(&(&c.condition, c.metric)) {
-            places.push((&c.condition, c.metric));
-        }
-    }
-    places
-        .into_iter()
-        .enumerate()
-        .filter_map(|(i, (place, metric))| panel(analysis, subjects, matters, i, place, metric))
+    let drawn = analysis.comparisons.iter().filter(|c| !c.metric.is_cost());
+    let places = once(drawn.map(|c| (&c.condition, c.metric)));
+    let each = places.into_iter().enumerate();
+    each.filter_map(|(i, (place, metric))| panel(analysis, subjects, matters, i, place, metric))
         .collect()
 }
 
@@ -75,11 +68,7 @@ fn panel(
     let x = Scale::new(0.5, f64::from(last_block) + 0.5, LEFT, RIGHT);
     let y = Scale::new(low, high, BOTTOM, TOP);
 
-    let mut title = format!("{} by block", metric.words());
-    let text = condition(place);
-    if !text.is_empty() {
-        title.push_str(&format!(", {text}"));
-    }
+    let title = titled(&format!("{} by block", metric.words()), place);
     let names: Vec<&str> = series.iter().map(|s| s.name).collect();
     let description = format!(
         "change against the baseline in each of {last_block} blocks, for {}",
@@ -88,21 +77,12 @@ fn panel(
     let mut picture = Picture::new(&format!("blocks-{number}"), WIDTH, &title, &description);
     let band = (y.place(delta), y.place(-delta));
     picture.rect("band", (LEFT, band.0), (RIGHT - LEFT, band.1 - band.0));
-    for (value, label) in ratio_ticks(low, high) {
-        let at = y.place(value);
-        picture.line("grid", (LEFT, at), (RIGHT, at));
-        picture.text("tick", (LEFT - 6.0, at + 4.0), Anchor::End, &label);
-    }
+    picture.rows(&y, &ratio_ticks(low, high), (LEFT, RIGHT));
     picture.line("zero", (LEFT, y.place(0.0)), (RIGHT, y.place(0.0)));
     let every = last_block.div_ceil(10).max(1);
     for block in (1..=last_block).step_by(every as usize) {
-        let at = x.place(f64::from(block));
-        picture.text(
-            "tick",
-            (at, BOTTOM + 15.0),
-            Anchor::Middle,
-            &block.to_string(),
-        );
+        let at = (x.place(f64::from(block)), BOTTOM + 15.0);
+        picture.text("tick", at, Anchor::Middle, &block.to_string());
     }
     let paused = paused(analysis, place, metric);
     for one in &paused {

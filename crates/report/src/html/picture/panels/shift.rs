@@ -1,22 +1,19 @@
 //! The shift function: how much a subject's latency differs, quantile by quantile.
 
-use readings::text::{change, condition, number};
+use readings::text::{change, number};
 use verdict::{Analysis, Shift, ShiftAt, SubjectRow};
 
 use crate::html::picture::axis::{Scale, ratio_ticks};
 use crate::html::picture::panels::{BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH};
-use crate::html::picture::svg::{Anchor, Picture, escaped};
+use crate::html::picture::svg::{Anchor, Picture, escaped, titled};
 
 /// One picture for each subject and condition.
 pub(crate) fn shifts(analysis: &Analysis) -> String {
-    let drawn = analysis
-        .shifts
-        .iter()
-        .enumerate()
-        .filter_map(|(number, shift)| {
-            let at: Vec<ShiftAt> = told(analysis, shift).copied().collect();
-            (!at.is_empty()).then(|| picture(number, shift, &at))
-        });
+    let drawn = analysis.shifts.iter().enumerate();
+    let drawn = drawn.filter_map(|(number, shift)| {
+        let at: Vec<ShiftAt> = told(analysis, shift).copied().collect();
+        (!at.is_empty()).then(|| picture(number, shift, &at))
+    });
     let drawn: String = drawn.collect();
     if drawn.is_empty() {
         return drawn;
@@ -47,19 +44,12 @@ fn picture(index: usize, shift: &Shift, at: &[ShiftAt]) -> String {
     let y = Scale::new(low - margin, high + margin, BOTTOM, TOP);
     let x = Scale::new(-0.5, at.len() as f64 - 0.5, LEFT, RIGHT);
 
-    let mut title = format!("Latency of {} against {}", shift.subject, shift.baseline);
-    let place = condition(&shift.condition);
-    if !place.is_empty() {
-        title.push_str(&format!(", {place}"));
-    }
+    let title = format!("Latency of {} against {}", shift.subject, shift.baseline);
+    let title = titled(&title, &shift.condition);
     let described: Vec<String> = at.iter().map(said).collect();
     let id = format!("shift-{index}");
     let mut picture = Picture::new(&id, WIDTH, &title, &described.join("; "));
-    for (value, label) in ratio_ticks(low - margin, high + margin) {
-        let at = y.place(value);
-        picture.line("grid", (LEFT, at), (RIGHT, at));
-        picture.text("tick", (LEFT - 6.0, at + 4.0), Anchor::End, &label);
-    }
+    picture.rows(&y, &ratio_ticks(low - margin, high + margin), (LEFT, RIGHT));
     picture.line("zero", (LEFT, y.place(0.0)), (RIGHT, y.place(0.0)));
     for (i, q) in at.iter().enumerate() {
         let column = x.place(i as f64);
@@ -83,11 +73,8 @@ fn name(at: &ShiftAt) -> String {
 }
 
 fn said(at: &ShiftAt) -> String {
-    format!(
-        "{}: {}",
-        name(at),
-        change(at.ratio, Some((at.low, at.high)))
-    )
+    let change = change(at.ratio, Some((at.low, at.high)));
+    format!("{}: {change}", name(at))
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use super::measure::Font;
 use crate::html::picture::svg::{Anchor, escaped};
 
-/// What a colour is for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Ink {
     Text,
@@ -18,7 +17,6 @@ pub(super) enum Ink {
 pub(super) const BAR_OPACITY: f64 = 0.6;
 /// Between a text and what stands behind it.
 pub(super) const THEN: f64 = 8.0;
-/// The radius of a dot.
 pub(super) const DOT: f64 = 4.0;
 
 impl Ink {
@@ -51,7 +49,6 @@ impl Ink {
 /// What a drawing consists of. Places are in units from the upper left corner.
 #[derive(Debug)]
 pub(super) enum Element {
-    /// A translucent bar.
     Bar {
         ink: Ink,
         corner: (f64, f64),
@@ -84,7 +81,6 @@ pub(super) struct Inked {
     pub text: String,
 }
 
-/// A drawing.
 #[derive(Debug)]
 pub(super) struct Drawing {
     pub size: (f64, f64),
@@ -93,12 +89,9 @@ pub(super) struct Drawing {
     pub elements: Vec<Element>,
 }
 
-/// Where a drawing's colours come from.
 #[derive(Clone, Copy, PartialEq)]
 enum Colours {
-    /// The page's style.
     Page,
-    /// Those on white.
     White,
 }
 

@@ -16,7 +16,6 @@ const SHARED_MAX: f64 = 5.0;
 /// An interval is drawn at most so many times as long as the largest value of its scale.
 const FARTHEST: f64 = 1.8;
 
-/// The whole picture.
 #[derive(Debug)]
 pub(super) struct Content<'a> {
     pub title: &'a str,
@@ -40,7 +39,6 @@ pub(super) struct Band<'a> {
     pub panels: Vec<Option<Panel<'a>>>,
 }
 
-/// A ranking.
 #[derive(Debug)]
 pub(super) struct Panel<'a> {
     pub heading: String,
@@ -51,7 +49,6 @@ pub(super) struct Panel<'a> {
     pub is_logarithmic: bool,
 }
 
-/// A subject.
 #[derive(Debug)]
 pub(super) struct Row<'a> {
     pub subject: &'a str,

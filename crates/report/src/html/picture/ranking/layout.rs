@@ -8,7 +8,6 @@ use super::grid::{GAP, Grid, OPEN, Scale, ticks};
 use super::measure::Font;
 use crate::html::picture::svg::Anchor;
 
-/// How large a picture is.
 #[derive(Debug)]
 pub(super) struct Format {
     /// The whole width with one to four columns.
@@ -48,7 +47,6 @@ impl Format {
 const GUTTER: f64 = 36.0;
 /// The height of a line, in font sizes.
 const LINE: f64 = 1.4;
-/// The picture in a format.
 pub(super) fn laid_out(content: &Content<'_>, format: &Format) -> Drawing {
     let columns = |band: &Band<'_>| band.columns.clamp(1, format.widths.len());
     let most = content.bands.iter().map(columns).max().unwrap_or(1);
@@ -191,7 +189,6 @@ impl Pen {
         self.y = self.y.max(from + lines as f64 * LINE * size);
     }
 
-    /// A heading with a line below it.
     fn heading(&mut self, text: &str, font: Font) {
         if !text.is_empty() {
             self.paragraph(&font.cut(text, self.width), font, Ink::Text);

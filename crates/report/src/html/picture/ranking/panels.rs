@@ -11,7 +11,6 @@ use super::words;
 
 /// The most subjects with a colour each.
 const COLOURS: usize = 8;
-/// The most columns.
 const COLUMNS_MAX: usize = 4;
 /// What rows need besides their ranking.
 pub(super) struct Rows<'a> {

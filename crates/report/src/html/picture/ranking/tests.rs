@@ -1,6 +1,7 @@
 //! What holds of every picture.
 
 use readings::RunHeader;
+use testing::Text as _;
 use testing::journals;
 use verdict::{Analysis, Bound, Metric, Ranking};
 
@@ -26,7 +27,6 @@ fn run(rankings: Vec<Ranking>) -> (RunHeader, Analysis) {
     (header, analysis)
 }
 
-/// The picture in all formats.
 fn drawn(rankings: Vec<Ranking>) -> Vec<Drawing> {
     let (header, analysis) = run(rankings);
     let content = Content::of(&header, &analysis).unwrap();
@@ -205,20 +205,18 @@ fn a_bound_has_an_open_end_and_says_at_least() {
     let (header, analysis) = run(rankings);
     let svg = ranking_svg(&header, &analysis).unwrap();
     assert_eq!(svg.matches(">at least ").count(), 2, "{svg}");
-    assert!(svg.contains("the client was the limit"));
+    svg.has("the client was the limit");
     let (header, analysis) = run(vec![throughput(6)]);
     let svg = ranking_svg(&header, &analysis).unwrap();
-    assert!(
-        !svg.contains("at least") && !svg.contains("the client"),
-        "{svg}"
-    );
+    svg.lacks("at least");
+    svg.lacks("the client");
 }
 
 #[test]
 fn the_picture_says_what_it_shows() {
     let (header, analysis) = run(grid(&["1KB", "64KB"], &["16", "64"], 0.8));
     let svg = ranking_svg(&header, &analysis).unwrap();
-    for text in [
+    svg.has_all([
         "What a &lt;balancer&gt; costs</text>",
         ">Throughput<tspan",
         ">more is better</tspan>",
@@ -231,21 +229,16 @@ fn the_picture_says_what_it_shows() {
         "body=1KB, connections=16: 1. nginx 30,000/s (baseline); 2. haproxy 24,000/s (-20%",
         "fill=\"#ffffff\"",
         "font-family=\"sans-serif\"",
-    ] {
-        assert!(svg.contains(text), "no {text} in {svg}");
-    }
-    assert!(
-        !svg.contains("class=") && !svg.contains("var(") && !svg.contains("NaN"),
-        "{svg}"
-    );
+    ]);
+    svg.lacks("class=");
+    svg.lacks("var(");
+    svg.lacks("NaN");
     // Panels of one order share their scale, others do not and say so.
-    assert!(!svg.contains("its own scale"));
+    svg.lacks("its own scale");
     let (header, analysis) = run(grid(&["1KB", "1MB"], &["16", "64"], 0.1));
-    assert!(
-        ranking_svg(&header, &analysis)
-            .unwrap()
-            .contains("each panel has its own scale")
-    );
+    ranking_svg(&header, &analysis)
+        .unwrap()
+        .has("each panel has its own scale");
 }
 
 #[test]
@@ -271,18 +264,10 @@ fn thousands_of_subjects_and_conditions_are_counted_and_not_drawn() {
     };
     let (header, analysis) = run(many(1, 2_000));
     let content = Content::of(&header, &analysis).unwrap();
-    assert!(
-        content.notes.ends_with("Not drawn: 1,940 more subjects."),
-        "{}",
-        content.notes
-    );
+    content.notes.ends("Not drawn: 1,940 more subjects.");
     let (header, analysis) = run(many(500, 6));
     let content = Content::of(&header, &analysis).unwrap();
-    assert!(
-        content.notes.ends_with("Not drawn: 440 more conditions."),
-        "{}",
-        content.notes
-    );
+    content.notes.ends("Not drawn: 440 more conditions.");
     let svg = ranking_svg(&header, &analysis).unwrap();
     assert!(svg.len() < 220_000, "{}", svg.len());
 }

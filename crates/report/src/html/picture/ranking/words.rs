@@ -25,7 +25,6 @@ pub(super) fn heading(ranking: &Ranking) -> String {
     }
 }
 
-/// Which way is better.
 pub(super) fn better(metric: Metric) -> &'static str {
     match metric.higher_is_better() {
         true => "more is better",
@@ -128,7 +127,6 @@ impl Notes<'_> {
     }
 }
 
-/// A row for those who hear the picture.
 pub(super) fn row(place: &str, subject: &str, figure: &str, change: Option<&str>) -> String {
     let change = change.map_or_else(String::new, |change| format!(" ({change})"));
     format!("{place}. {subject} {figure}{change}")

@@ -43,14 +43,11 @@ fn analysis(measured: &[(&str, [f64; 3])], as_latency: bool) -> Analysis {
                 ),
             };
             let mut one = trial(block as u32 + 1, name, is_copy, outcome);
-            if let readings::Outcome::Done(reading) = &mut one.outcome {
-                reading.separate_copy = true;
-            }
+            reading(&mut one).separate_copy = true;
             trials.push(one);
         }
     }
-    let rows = trials.into_iter().map(|t| JournalRow::Trial(Box::new(t)));
-    crate::analyse(&Journal::new(header, rows.collect()))
+    crate::analyse(&Journal::of_trials(header, trials))
 }
 
 /// What must agree in a result: places and pairs, intervals and pairs, comparisons and pairs.

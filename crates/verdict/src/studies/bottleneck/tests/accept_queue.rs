@@ -7,17 +7,14 @@ fn a_full_accept_queue_is_confirmed_by_half_the_connections() {
     let queue = |p: &mut Probe| {
         p.connects = 1000;
         p.connect_us_max = 1.04e6;
-        p.seen.kernel.listen_overflows = match p.change {
-            Change::HalfTheConnections => 0,
-            _ => 40,
-        };
+        p.seen.kernel.listen_overflows = 40 * u64::from(p.change != Change::HalfTheConnections);
     };
     let mut changes = rates(1.0, 1.0, 0.9).to_vec();
     changes.push((Change::HalfTheConnections, 1040.0));
-    let (bottleneck, standing, seen) = first(&reading(&changes, queue));
-    assert_eq!(
-        (bottleneck, standing),
-        (Bottleneck::AcceptQueue, Standing::Confirmed)
+    let seen = judged(
+        &reading(&changes, queue),
+        Bottleneck::AcceptQueue,
+        Standing::Confirmed,
     );
     assert!(
         matches!(
@@ -30,9 +27,12 @@ fn a_full_accept_queue_is_confirmed_by_half_the_connections() {
         ),
         "{seen:?}"
     );
-    let (_, standing, seen) = first(&reading(&rates(1.0, 1.0, 0.9), queue));
-    assert_eq!(standing, Standing::Suspected);
-    assert!(matches!(seen, Evidence::AcceptQueue { half: None, .. }));
+    let one = first(&reading(&rates(1.0, 1.0, 0.9), queue));
+    assert_eq!(one.standing, Standing::Suspected);
+    assert!(matches!(
+        one.evidence,
+        Evidence::AcceptQueue { half: None, .. }
+    ));
 }
 
 #[test]
@@ -44,10 +44,8 @@ fn full_accept_queues_of_other_programs_are_no_bottleneck() {
             p.seen.kernel.listen_overflows = 40;
             p.accept_queue_full = Some(full);
         });
-        let found = bottlenecks(&[&made]);
-        found
-            .iter()
-            .any(|one| one.bottleneck == Bottleneck::AcceptQueue)
+        let mut found = bottlenecks(&[&made]).into_iter();
+        found.any(|one| one.bottleneck == Bottleneck::AcceptQueue)
     };
     assert!(!queue(0));
     assert!(queue(40));

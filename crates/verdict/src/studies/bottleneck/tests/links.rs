@@ -13,18 +13,13 @@ fn a_full_thread_of_the_links_is_suspected_and_one_that_is_not_full_is_only_a_fi
         })
     };
     for (had, wanted) in [(0.97, 0.99), (0.5, 0.98)] {
-        let (bottleneck, standing, seen) = first(&with(had, wanted));
-        assert_eq!(
-            (bottleneck, standing),
-            (Bottleneck::Network, Standing::Suspected)
-        );
+        let seen = judged(&with(had, wanted), Bottleneck::Network, Standing::Suspected);
         assert!(
             matches!(seen, Evidence::Network { threads: Some(it), .. } if is(it.had, had)),
             "{seen:?}"
         );
     }
-    let (bottleneck, _, seen) = first(&with(0.4, 0.45));
-    assert_eq!(bottleneck, Bottleneck::Unknown);
+    let seen = judged(&with(0.4, 0.45), Bottleneck::Unknown, Standing::Unknown);
     assert!(
         matches!(seen, Evidence::Unexplained { links: Some(it), .. } if is(it.had, 0.4)),
         "{seen:?}"

@@ -1,5 +1,6 @@
 use super::*;
 use crate::fixtures::open;
+use testing::Text as _;
 
 fn objective(text: &str) -> Objective {
     text.parse().unwrap()
@@ -139,12 +140,10 @@ fn limits_of_options_stand_apart_from_the_objectives_text() {
     assert_eq!(with.conditions(), "errors <= 1% and achieved >= 95%");
     assert_eq!(with.limits().len(), 3);
     let twice = objective("p99<50ms and errors<2%").with_errors("1%");
-    assert!(
-        twice
-            .unwrap_err()
-            .to_string()
-            .starts_with("`errors` is limited twice")
-    );
+    twice
+        .unwrap_err()
+        .to_string()
+        .begins("`errors` is limited twice");
     assert!(objective("p99<50ms").with_errors("few").is_err());
 }
 

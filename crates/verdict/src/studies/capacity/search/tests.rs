@@ -1,5 +1,6 @@
 use fastrand::Rng;
 use proptest::prelude::*;
+use testing::Text as _;
 
 use super::*;
 use crate::fixtures::Normal;
@@ -160,20 +161,16 @@ fn a_client_that_cannot_offer_more_makes_it_at_least() {
 fn options_that_leave_nothing_to_search_are_refused() {
     let options = SearchOptions::around(1000.0);
     let refused = |options| Search::new(options).unwrap_err().to_string();
-    assert!(
-        refused(SearchOptions {
-            max_per_s: 500.0,
-            ..options
-        })
-        .starts_with("expected rates above 0")
-    );
-    assert!(
-        refused(SearchOptions {
-            min_per_s: 0.0,
-            ..options
-        })
-        .starts_with("expected rates above 0")
-    );
+    refused(SearchOptions {
+        max_per_s: 500.0,
+        ..options
+    })
+    .begins("expected rates above 0");
+    refused(SearchOptions {
+        min_per_s: 0.0,
+        ..options
+    })
+    .begins("expected rates above 0");
     assert_eq!(
         refused(SearchOptions {
             precision: 2.0,

@@ -1,6 +1,7 @@
 use super::*;
 use crate::capacity::{Outcome, RateStep, Search, SearchOptions, UndetectedOverload};
 use readings::LoadReading;
+use testing::Text as _;
 use testing::journals::load;
 
 fn objective() -> Objective {
@@ -50,10 +51,7 @@ fn said_of(
 #[test]
 fn bounds_are_named_with_their_trials() {
     let said = said(&[step(2000.0, 2_000.0), step(2040.0, 30_000.0)], 64);
-    assert!(
-        said[0].starts_with("The highest rate that keeps p99 < 50 ms in 90% of the trials is 1,"),
-        "{said:?}"
-    );
+    said[0].begins("The highest rate that keeps p99 < 50 ms in 90% of the trials is 1,");
     assert_eq!(
         said[1],
         "About half of the trials hold between 2,000 (1 of 1 trial held) and 2,040 requests/s (0 \
@@ -76,13 +74,11 @@ fn what_the_client_could_not_offer_makes_it_at_least() {
     let steps = [step(2000.0, 2_000.0), late.clone(), late];
     let first = |steps: &[RateStep]| said(steps, 64).swap_remove(0);
     let text = first(&steps);
-    assert!(
-        text.starts_with(
-            "At least 2,000 requests/s keep p99 < 50 ms (1 of 1 trial held, so at least 5% of all \
-             do, with 95% confidence): "
-        ) && text.ends_with("the client could not offer 4,000 on time, so more is not known."),
-        "{text}"
+    text.begins(
+        "At least 2,000 requests/s keep p99 < 50 ms (1 of 1 trial held, so at least 5% of all \
+             do, with 95% confidence): ",
     );
+    text.ends("the client could not offer 4,000 on time, so more is not known.");
     assert!(first(&steps[1..]).starts_with("Nothing can be said on p99 < 50 ms"));
     assert!(first(&steps[..1]).ends_with("nothing higher was offered."));
     assert!(first(&[step(2000.0, 30_000.0)]).starts_with("No rate kept p99 < 50 ms"));
@@ -118,25 +114,16 @@ fn steps_too_short_for_a_queue_to_grow_are_named() {
     };
     assert_eq!(told(0.24, false), None);
     let text = told(0.24, true).unwrap();
-    assert!(
-        text.starts_with(
-            "Steps of 500 ms end before the queue is long enough: trials can meet the objective at \
-             rates up to 24% above the saturation throughput;"
-        ),
-        "{text}"
+    text.begins(
+        "Steps of 500 ms end before the queue is long enough: trials can meet the objective at \
+             rates up to 24% above the saturation throughput;",
     );
     let text = told(0.0039, true).unwrap();
-    assert!(text.contains("at rates up to 0.4% above"), "{text}");
+    text.has("at rates up to 0.4% above");
     let text = told(2.4, true).unwrap();
-    assert!(
-        text.contains("at rates up to 3.4 times the saturation"),
-        "{text}"
-    );
+    text.has("at rates up to 3.4 times the saturation");
     let text = told(f64::INFINITY, true).unwrap();
-    assert!(
-        text.contains("at rates however far above the saturation"),
-        "{text}"
-    );
+    text.has("at rates however far above the saturation");
 }
 
 #[test]

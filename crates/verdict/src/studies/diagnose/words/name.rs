@@ -1,7 +1,7 @@
 //! How a diagnosis names tools and lines, and writes figures.
 
 use readings::ToolReading;
-use readings::text::{grouped, listed, number, percent};
+use readings::text::{grouped, listed, number, once, percent};
 
 /// A reading's name in a sentence: `wrk with 96 connections (lines 180 to 186)`.
 pub fn name(reading: &ToolReading) -> String {
@@ -22,7 +22,6 @@ pub fn name(reading: &ToolReading) -> String {
     name
 }
 
-/// So many places are listed one by one.
 const PLACES: usize = 4;
 
 /// `lines 12 to 20 and 31 to 39`, or `within lines 12 to 90` for many; nothing where no reading has
@@ -42,16 +41,10 @@ pub fn lines(readings: &[&ToolReading]) -> Option<String> {
         let name = source.as_deref().unwrap_or("");
         Some(format!("{name} {}", lines_of_one(&rows)?).trim().to_owned())
     };
-    let mut each: Vec<String> = Vec::new();
-    for text in sources.into_iter().filter_map(of_source) {
-        if !each.contains(&text) {
-            each.push(text);
-        }
-    }
+    let each = once(sources.into_iter().filter_map(of_source));
     (!each.is_empty()).then(|| listed(&each))
 }
 
-/// The lines of readings of one text.
 fn lines_of_one(readings: &[&ToolReading]) -> Option<String> {
     let mut ranges: Vec<String> = readings
         .iter()

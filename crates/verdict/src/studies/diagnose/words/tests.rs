@@ -1,21 +1,19 @@
 //! Diagnoses of what tools printed.
 
 use crate::diagnose::{diagnose, process_listed, table_compared};
-use readings::{FigureTable, ProcessLine};
+use crate::studies::diagnose::tests::{self, X86, nodes, process, took};
+use readings::FigureTable;
+use testing::Text as _;
 use testing::printed::{ab, wrk};
 
 use super::*;
 
-const X86: &str = "http://x86:8080/cgi-bin/second.pl";
-
-/// The sentences of a kind.
 fn sentences(readings: &[ToolReading], kind: FindingKind) -> Vec<String> {
     let found = diagnose(readings);
     let of_kind = found.iter().filter(|f| f.kind() == kind);
     of_kind.map(|f| diagnosis(f, readings)).collect()
 }
 
-/// The same if there is one.
 #[track_caller]
 fn sentence(readings: &[ToolReading], kind: FindingKind) -> String {
     let mut said = sentences(readings, kind);
@@ -25,16 +23,8 @@ fn sentence(readings: &[ToolReading], kind: FindingKind) -> String {
 
 /// Two loads far away, and then the same nearby.
 fn far_and_near() -> [ToolReading; 4] {
-    let mut many = wrk(X86, 400, 672.87, [257.69, 243.81, 1980.0]);
-    many.requests = Some(20_211);
-    many.errors.read = 126;
-    many.errors.timeout = 313;
-    [
-        many,
-        wrk(X86, 96, 561.58, [168.58, 4.67, 231.14]),
-        wrk(X86, 400, 2386.73, [165.60, 30.70, 781.70]),
-        wrk(X86, 96, 2302.67, [46.27, 35.39, 528.24]),
-    ]
+    let all = tests::far_and_near();
+    [0, 4, 8, 10].map(|at: usize| all[at].clone())
 }
 
 #[test]
@@ -53,13 +43,11 @@ fn a_round_trip_is_told_with_what_shows_it() {
         std::slice::from_ref(&alone),
         FindingKind::RoundTripSuspected,
     );
-    for words in [
+    said.has_all([
         "or the server was full and answered its queue in turn",
         "varies by 10% of its mean or less, too",
         "A load with twice the connections tells",
-    ] {
-        assert!(said.contains(words), "{said}");
-    }
+    ]);
     let twice = wrk(X86, 192, 1120.0, [169.0, 5.0, 230.0]);
     let said = sentences(&[alone.clone(), twice], FindingKind::RoundTripBound);
     let words = "192 connections brought 1,120 requests/s at 169 ms, as much more as they are";
@@ -115,15 +103,6 @@ fn saturation_and_a_mean_that_cannot_be() {
                first of them; mean and quantiles there are partly made up. That holds if this is wrk \
                4, which the text does not say.";
     assert!(said.ends_with(end), "{said}");
-}
-
-/// Runs that only say how long they took.
-fn took(url: &str, seconds: f64) -> ToolReading {
-    let mut r = ToolReading::new(Tool::Ab);
-    r.url = Some(url.into());
-    r.duration_s = Some(seconds);
-    r.requests = Some(1000);
-    r
 }
 
 #[test]
@@ -184,20 +163,6 @@ fn commands_that_were_timed_once_each() {
     );
 }
 
-/// The two keep-alive runs whose set-ups only the text around them tells apart.
-fn nodes() -> [ToolReading; 2] {
-    [(1387.38, 72.079, 7.208), (3579.79, 27.935, 2.793)].map(|(rate, ms, seconds)| {
-        let mut r = ToolReading::new(Tool::Ab);
-        r.connections = Some(100);
-        r.keepalive = Some(true);
-        r.requests = Some(10_000);
-        r.requests_per_s = Some(rate);
-        r.duration_s = Some(seconds);
-        r.latency.mean_us = Some(ms * 1e3);
-        r
-    })
-}
-
 #[test]
 fn the_same_load_with_another_result_is_one_measurement_or_noise() {
     assert_eq!(
@@ -206,12 +171,12 @@ fn the_same_load_with_another_result_is_one_measurement_or_noise() {
          requests/s, 2.58 times: if they are repetitions, that is the noise; if they are \
          different set-ups, each has one measurement, and nothing says how much of it is noise."
     );
-    let seconds = [8.146, 9.481].map(|seconds| took("http://h/", seconds));
+    let seconds = [8.146, 9.481].map(|seconds| ToolReading {
+        url: None,
+        ..took("", seconds)
+    });
     let said = sentence(&seconds, FindingKind::SameLoadDiffers);
-    assert!(
-        said.contains("lie between 8.146 s and 9.481 s, +16%: "),
-        "{said}"
-    );
+    said.has("lie between 8.146 s and 9.481 s, +16%: ");
 }
 
 #[test]
@@ -227,12 +192,7 @@ fn a_client_on_the_machine_that_it_measures() {
          That holds if this address is no tunnel and both had the same CPUs, which the text does \
          not say."
     );
-    let process = ProcessLine {
-        tool: Tool::Httperf,
-        line: 28,
-        text: "CPU: 100% httperf 57% store 40% interpreter".into(),
-    };
-    let said = |source| diagnosis(&process_listed(&[], &process, source), &[]);
+    let said = |source| diagnosis(&process_listed(&[], &process(), source), &[]);
     assert_eq!(
         said(None),
         "httperf: line 28 lists it among the processes of a machine (`CPU: 100% httperf 57% store \

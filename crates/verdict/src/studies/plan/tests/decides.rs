@@ -60,9 +60,7 @@ fn with_copies(truth: Truth, blocks: u32, random: &mut Normal) -> Vec<Trial> {
             .map(|mut row| {
                 row.subject = "direct".into();
                 row.baseline_copy = true;
-                if let Outcome::Done(reading) = &mut row.outcome {
-                    reading.separate_copy = true;
-                }
+                reading(&mut row).separate_copy = true;
                 row
             }),
     );
@@ -71,10 +69,7 @@ fn with_copies(truth: Truth, blocks: u32, random: &mut Normal) -> Vec<Trial> {
 
 #[test]
 fn what_is_said_from_a_pilot_allows_for_its_few_blocks() {
-    let truth = Truth {
-        starts: 0.05,
-        ..Truth::default()
-    };
+    let truth = varying(0.0, 0.05);
     let mut random = Normal::with_seed(11);
     let runs = 400;
     let mut found = 0;
@@ -106,11 +101,7 @@ fn what_is_said_from_a_pilot_allows_for_its_few_blocks() {
 
 #[test]
 fn starts_and_slices_of_a_run_are_told_apart() {
-    let truth = Truth {
-        starts: 0.03,
-        slices: 0.02,
-        trend: 0.0,
-    };
+    let truth = varying(0.02, 0.03);
     let mut random = Normal::with_seed(5);
     let noise = Noise::of(&header(200), &trials(truth, 200, &mut random)).unwrap();
     let sd = noise.starts.sqrt();

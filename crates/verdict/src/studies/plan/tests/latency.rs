@@ -1,15 +1,13 @@
 //! Pilots whose latencies vary by known amounts within blocks and between them.
 
 use super::*;
-use crate::fixtures::open;
-use readings::{Batch, Histogram, LoadReading};
+use crate::fixtures::{in_open, open};
+use readings::{Batch, Histogram, JournalRow, LoadReading};
 
 /// How latencies vary: standard deviations of logarithms.
 #[derive(Clone, Copy, Debug)]
 struct Noise {
-    /// Requests of a slice.
     requests: u32,
-    /// Of a slice of one subject.
     slice: f64,
     /// Of a pair of slices: what the machine does to both subjects.
     pair: f64,
@@ -20,7 +18,6 @@ struct Noise {
 }
 
 const SLICES: u32 = 20;
-/// The noise of a request.
 const REQUEST: f64 = 0.3;
 /// Just enough requests for a 99th percentile.
 const NONE: Noise = Noise {
@@ -74,7 +71,7 @@ fn pilot(noise: Noise, blocks: u32, random: &mut Normal) -> Journal {
             });
             let slices: Vec<(f64, f64)> = slices.collect();
             let load = load(noise.requests, &slices, random);
-            all.push(trial(block, subject, false, done(None, Some(load))));
+            all.push(in_open(block, subject, load));
         }
     }
     journal(all, blocks)
@@ -105,7 +102,13 @@ fn the_slices_of_a_block_tell_the_variance_that_they_give_it() {
             let mut logs = Vec::new();
             let mut within = 0.0;
             for pair in trials.chunks(2) {
-                let load = |at: usize| reading(&pair[at]).unwrap().latency.as_ref().unwrap();
+                let load = |at: usize| {
+                    crate::studies::plan::reading(&pair[at])
+                        .unwrap()
+                        .latency
+                        .as_ref()
+                        .unwrap()
+                };
                 let (theirs, ours) = (load(0), load(1));
                 let us = |load: &LoadReading| load.response.quantile_us(quantile);
                 logs.push((us(ours) / us(theirs)).ln());
@@ -214,9 +217,7 @@ fn without_batches_a_latency_says_nothing_of_slices() {
         let JournalRow::Trial(trial) = row else {
             continue;
         };
-        let Outcome::Done(reading) = &mut trial.outcome else {
-            panic!("it was measured");
-        };
+        let reading = reading(trial);
         reading.latency.as_mut().unwrap().batches.clear();
     }
     let advice = plan(&journal, Some(30.0));

@@ -11,7 +11,6 @@ struct Machine {
     shared: f64,
     /// Of the drift that one subject has for itself, after one second.
     own: f64,
-    /// Of a block.
     starts: f64,
 }
 
@@ -76,8 +75,8 @@ fn pilot(machine: Machine, slice_s: f64, blocks: u32, random: &mut Normal) -> Pl
     let mut all = Vec::new();
     for block in 1..=blocks {
         let [theirs, ours] = pair(machine, slice_s, random);
-        all.push(trial(block, "direct", false, done(Some(theirs), None)));
-        all.push(trial(block, "balance", false, done(Some(ours), None)));
+        all.push(in_closed(block, "direct", theirs));
+        all.push(in_closed(block, "balance", ours));
     }
     plan(&journal(all, blocks), Some(10.0))
 }
@@ -180,8 +179,8 @@ fn slices_are_not_advised_that_are_too_short_for_the_answers() {
             for block in 1..=12 {
                 let [theirs, mut ours] = pair(drifting, 0.3, &mut random);
                 ours.response.record_many_ns(ms * 1_000_000, 1_000);
-                all.push(trial(block, "direct", false, done(Some(theirs), None)));
-                all.push(trial(block, "balance", false, done(Some(ours), None)));
+                all.push(in_closed(block, "direct", theirs));
+                all.push(in_closed(block, "balance", ours));
             }
             for remedy in plan(&journal(all, 12), Some(10.0)).remedies {
                 if let Remedy::ShorterSlices {

@@ -13,7 +13,7 @@ use readings::{ARRIVAL_SLOT_NS, Arrivals, Condition};
 use serde::Serialize;
 
 use super::CONFIDENCE;
-use super::blocks::BlockMean;
+use crate::stats::student::BlockMean;
 use crate::trial::cells::{Cell, Cells};
 use crate::trial::loops::Loop;
 
@@ -29,11 +29,9 @@ const FEWEST: usize = 2;
 pub struct Expiries {
     pub condition: Condition,
     pub subject: String,
-    /// Expiries that were counted.
     pub expiries: usize,
     /// Requests at the back ends for each: 1 where one renews the answer for all.
     pub requests: BlockMean,
-    /// Those of the expiry that had the most.
     pub most: u64,
     /// From one expiry to the next, s: how long an answer lasts, with the time to fetch it.
     pub lasts_s: BlockMean,

@@ -1,12 +1,11 @@
 use std::collections::BTreeMap;
 
-use readings::{Arrivals, Journal, JournalRow, LoadReading};
+use readings::{Arrivals, Journal, LoadReading};
 
 use super::*;
-use crate::fixtures::{done, header, open, trial};
+use crate::fixtures::{header, in_open, open};
 
 fn told(blocks: &[Vec<u32>]) -> Vec<String> {
-    let mut journal = Journal::new(header(blocks.len() as u32), Vec::new());
     let trials = (1..).zip(blocks).map(|(block, counts)| {
         let arrivals = Arrivals {
             start_s: 0.0,
@@ -16,15 +15,10 @@ fn told(blocks: &[Vec<u32>]) -> Vec<String> {
             arrivals: BTreeMap::from([("origin".to_owned(), arrivals)]),
             ..open(1_000.0, 300.0)
         };
-        let outcome = done(None, Some(load));
-        JournalRow::Trial(Box::new(trial(block, "balance", false, outcome)))
+        in_open(block, "balance", load)
     });
-    journal.rows.extend(trials);
-    crate::analyse(&journal)
-        .expiries
-        .iter()
-        .map(words::expiries)
-        .collect()
+    let analysis = crate::analyse(&Journal::of_trials(header(blocks.len() as u32), trials));
+    analysis.expiries.iter().map(words::expiries).collect()
 }
 
 /// Five seconds, in each of which requests come in two slots 20 ms apart.

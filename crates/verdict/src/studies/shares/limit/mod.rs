@@ -11,7 +11,7 @@ use readings::{ARRIVAL_SLOT_NS, Arrivals, Condition, LoadReading};
 use serde::Serialize;
 
 use super::CONFIDENCE;
-use super::blocks::BlockMean;
+use crate::stats::student::BlockMean;
 use crate::trial::cells::Cells;
 use crate::trial::loops::Loop;
 
@@ -43,7 +43,6 @@ pub struct LimitWindow {
     pub window_s: f64,
     /// The requests of the fullest, over what the limit allows in it, less one.
     pub most: f64,
-    /// The same of the emptiest.
     pub least: f64,
 }
 
@@ -138,7 +137,6 @@ fn windows(all: &[Arrivals], limit_per_s: f64) -> Vec<LimitWindow> {
     WINDOWS.iter().filter_map(of_length).collect()
 }
 
-/// The sums over so many slots, from each slot on.
 fn sums(counts: &[u32], slots: usize) -> impl Iterator<Item = u64> {
     let mut sum: u64 = counts
         .iter()

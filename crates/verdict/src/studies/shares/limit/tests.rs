@@ -1,9 +1,10 @@
 use std::collections::BTreeMap;
+use testing::Text as _;
 
-use readings::{Arrivals, Journal, JournalRow, LoadReading};
+use readings::{Arrivals, Journal, LoadReading};
 
 use super::*;
-use crate::fixtures::{done, header, open, trial};
+use crate::fixtures::{header, in_open, open};
 
 /// A load of 1,000/s in which these requests came by slot, under a limit of 500/s.
 fn load(counts: Vec<u32>) -> LoadReading {
@@ -19,13 +20,9 @@ fn load(counts: Vec<u32>) -> LoadReading {
 }
 
 fn found(blocks: &[Vec<u32>]) -> Vec<Limiting> {
-    let mut journal = Journal::new(header(blocks.len() as u32), Vec::new());
-    let trials = (1..).zip(blocks).map(|(block, counts)| {
-        let outcome = done(None, Some(load(counts.clone())));
-        JournalRow::Trial(Box::new(trial(block, "balance", false, outcome)))
-    });
-    journal.rows.extend(trials);
-    crate::analyse(&journal).limits
+    let trials = (1..).zip(blocks);
+    let trials = trials.map(|(block, counts)| in_open(block, "balance", load(counts.clone())));
+    crate::analyse(&Journal::of_trials(header(blocks.len() as u32), trials)).limits
 }
 
 #[test]
@@ -62,11 +59,8 @@ fn a_limit_that_lets_too_many_through_is_named_with_its_interval() {
     assert!(low < 0.131 + 0.000_2 && 0.131 < high, "{found:?}");
     assert!(high - low < 0.002, "{found:?}");
     let text = words::limiting(found);
-    assert!(
-        text.contains("lets too many requests through: 566/s, +13.12% [+13.07%, +13.17%]"),
-        "{text}"
-    );
-    assert!(text.contains("against its limit of 500/s"), "{text}");
+    text.has("lets too many requests through: 566/s, +13.12% [+13.07%, +13.17%]");
+    text.has("against its limit of 500/s");
 }
 
 #[test]

@@ -265,6 +265,7 @@ mod tests {
     use crate::summary::warnings::words::warnings;
     use crate::{CpusOfOthers, Metric, ResolvedBy};
     use readings::Condition;
+    use testing::Text as _;
 
     fn place(subject: &str, level: &str) -> Place {
         Place {
@@ -296,17 +297,11 @@ mod tests {
         ];
         let said = warnings(&all);
         assert_eq!(said.len(), 2, "{said:?}");
-        assert!(
-            said[0].starts_with(
-                "the 99th percentile of latency of a and b at connections=16; connections=8 is \
-                 not compared"
-            ),
-            "{said:?}"
+        said[0].begins(
+            "the 99th percentile of latency of a and b at connections=16; connections=8 is \
+                 not compared",
         );
-        assert!(
-            said[1].contains(" of c at connections=16 is not compared"),
-            "{said:?}"
-        );
+        said[1].has(" of c at connections=16 is not compared");
         assert_eq!(
             widening(&all).unwrap(),
             "Intervals are wider than they could be: too few answers for p99."
@@ -341,8 +336,8 @@ mod tests {
     #[test]
     fn nothing_is_said_of_a_p99_that_the_table_does_not_have() {
         use crate::WithoutPauses;
-        use crate::fixtures::{closed, done, header, trial};
-        let only_closed = trial(1, "a", false, done(Some(closed(1_000.0)), None));
+        use crate::fixtures::{closed, header, in_closed};
+        let only_closed = in_closed(1, "a", closed(1_000.0));
         let table = crate::analyse(&readings::Journal::new(
             header(1),
             vec![readings::JournalRow::Trial(Box::new(only_closed))],

@@ -43,7 +43,6 @@ pub fn warnings<'w>(all: impl IntoIterator<Item = &'w Warning>) -> Vec<String> {
     said.collect()
 }
 
-/// The sentence, with this name of its place.
 fn worded(warning: &Warning, name: &dyn Fn(&Place) -> String) -> String {
     match warning {
         Warning::Recorded { text, trials: 1 } => text.clone(),

@@ -1,6 +1,7 @@
 //! The words for made-up flaws.
 
 use super::*;
+use testing::Text as _;
 
 fn wrong(kind: WrongKind, expected: &str, found: &str) -> Option<Wrong> {
     Some(Wrong {
@@ -194,10 +195,7 @@ fn a_trial_whose_answers_change_has_a_remedy() {
         }))
     };
     let words = of("12 bytes, as the first answer had");
-    assert!(
-        words.ends_with("(weigh compare: --expect-body varies)"),
-        "{words}"
-    );
+    words.ends("(weigh compare: --expect-body varies)");
     assert!(!of("12").contains("varies"));
 }
 
