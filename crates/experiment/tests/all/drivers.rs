@@ -4,26 +4,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::support::{
-    assert_shown, changed, good, parse, parse_set, recipes, rendered, scratch, shown,
-};
+use crate::support::{assert_shown, changed, good, parse, parse_set, recipes, rendered, scratch};
 use experiment::driver::{Driver, Drivers, RunContext};
 use experiment::plan::Plan;
 use experiment::{Experiment, HttpVersion, LoadSpec, TlsSpec};
 use readings::QuicCongestion;
 
-const GOOD: &str = r#"title = "two ways"
-[servers.origin]
-recipe = "origin"
-[subjects]
-a = "http://origin/"
-b = { url = "http://origin/bytes/100" }
-[load]
-connections = 64
-driver = "wrk"
-[design]
-blocks = 3
-"#;
+const GOOD: &str = include_str!("../good/driven.toml");
 
 fn with(from: &str, to: &str) -> String {
     changed(GOOD, from, to)
@@ -364,14 +351,6 @@ fn a_driver_can_be_for_all_for_one_subject_or_a_level() {
 
 #[test]
 fn names_that_no_driver_has() {
-    shown("driver-unknown", &with("\"wrk\"", "\"wkr\""));
-    shown(
-        "driver-parameter-unknown",
-        &with(
-            "driver = \"wrk\"",
-            "driver = \"redis-benchmark\"\nwith = { keyspce = 5 }",
-        ),
-    );
     is_refused(
         &with("driver = \"wrk\"", "with = { io = \"epoll\" }"),
         "`load.with` has no driver",
@@ -386,14 +365,6 @@ fn names_that_no_driver_has() {
 
 #[test]
 fn what_a_driver_cannot_do_is_refused_at_the_key_that_asks_for_it() {
-    shown(
-        "driver-cannot",
-        &with("connections = 64", "connections = 64\nrate = \"500/s\""),
-    );
-    shown(
-        "driver-threads",
-        &with("connections = 64", "connections = 64\nthreads = 3"),
-    );
     for (driver, line, what) in [
         ("ab", "threads = 2", "it has a single thread"),
         ("ab", "body = \"x\"", "it cannot send a body"),
@@ -431,13 +402,6 @@ fn what_a_driver_cannot_do_is_refused_at_the_key_that_asks_for_it() {
 
 #[test]
 fn the_engine_and_other_drivers_do_not_mix_and_each_has_its_scheme() {
-    shown(
-        "driver-mixed",
-        &with(
-            "url = \"http://origin/bytes/100\"",
-            "url = \"http://origin/\", driver = \"engine\"",
-        ),
-    );
     let redis = with(
         "a = \"http://origin/\"\nb = { url = \"http://origin/bytes/100\" }",
         "a = \"redis://127.0.0.1:6379/\"\nb = \"redis://127.0.0.1:6380/\"",

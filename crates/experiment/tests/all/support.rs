@@ -7,33 +7,7 @@ use experiment::{Experiment, ExperimentError, Recipes};
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
 
 /// An experiment without a mistake, small enough to be changed by a test.
-pub const GOOD: &str = r#"title = "lighttpd, direct and through it"
-
-[hosts.vm]
-cpus = [0]
-
-[servers.backend]
-recipe = "apache"
-host = "vm"
-with = { mpm = "event", cgi = ["second.pl"] }
-
-[servers.proxy]
-recipe = "lighttpd"
-upstreams = ["backend"]
-
-[subjects]
-direct = "http://backend/cgi-bin/second.pl"
-lighttpd = "http://proxy/cgi-bin/second.pl"
-
-[factors]
-connections = [96, 400]
-
-[design]
-baseline = "direct"
-blocks = 10
-window = "10s"
-matters = "3%"
-"#;
+pub const GOOD: &str = include_str!("../good/good.toml");
 
 pub fn recipes() -> &'static Recipes {
     static RECIPES: LazyLock<Recipes> = LazyLock::new(|| match Recipes::embedded() {
