@@ -20,7 +20,7 @@ use readings::{
 };
 
 pub(crate) use links::FakeLinks;
-pub(crate) use script::SharedScript;
+pub(crate) use script::{Script, SharedScript};
 use script::observed_now;
 
 /// How long a load with events takes.
