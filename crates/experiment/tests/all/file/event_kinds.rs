@@ -1,8 +1,10 @@
 //! Events of every kind, and the mistakes that can be made in them.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
+use crate::recipes::rules::context;
 use crate::support::{good, parse, recipes, rendered, scratch, shown};
 use experiment::manifest::Value;
 use experiment::recipe::{Behind, ReloadSign, ReloadState, RenderContext, Rendered};
@@ -180,20 +182,12 @@ fn a_reload_changes_files_and_nothing_else() {
     let recipes = recipes();
     let nginx = recipes.get("nginx").unwrap();
     let started = RenderContext {
-        name: "web".to_owned(),
-        dir: "/d".into(),
-        listen_addr: "127.0.0.1:8080".parse().unwrap(),
         upstreams: Vec::new(),
-        params: BTreeMap::new(),
-        programs: BTreeMap::new(),
-        weigh: "/usr/bin/weigh".into(),
-        cpus: 1,
-        certificates: None,
         reload: ReloadState {
             is_expected: true,
             number: 0,
         },
-        checkout: None,
+        ..context(nginx, Path::new("/d"), &[])
     };
     let conf = |rendered: &Rendered| {
         let file = rendered.files.iter().find(|file| file.path == "nginx.conf");
