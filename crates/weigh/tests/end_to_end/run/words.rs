@@ -6,22 +6,7 @@ use std::net::TcpListener;
 
 use crate::common::{Place, has};
 
-const GOOD: &str = r#"title = "origin, direct and through the balancer"
-[servers.origin]
-recipe = "origin"
-[servers.balancer]
-recipe = "balance"
-upstreams = ["origin"]
-[subjects]
-direct = "http://origin/"
-balanced = "http://balancer/"
-[design]
-blocks = 1
-warmup = "100ms"
-window = "100ms"
-latency_window = "0s"
-retries = 0
-"#;
+const GOOD: &str = include_str!("words/good.toml");
 
 /// Runs an experiment that is wrong.
 #[track_caller]
@@ -103,19 +88,6 @@ fn a_hundred_megabytes_of_something_else_are_refused_at_once() {
         .write_all(&some[..9_000])
         .unwrap();
     place.run("run some.toml").expect(2).says(&["some.toml"]);
-}
-
-#[test]
-fn an_unknown_experiment_is_answered_with_the_nearest_name() {
-    let place = Place::new();
-    let done = place.run("run proxy-cots").expect(2);
-    done.says(&["proxy-cots", "did you mean `proxy-cost`"]);
-    place
-        .run("doctor ./proxy-cots.toml")
-        .expect(2)
-        .says(&["proxy-cots"]);
-    place.run("run").expect(2).says(&["<EXPERIMENT"]);
-    place.run("rum").expect(2).says(&["rum", "run"]);
 }
 
 #[test]
@@ -208,25 +180,4 @@ fn folders_that_cannot_be_used_are_named() {
         "header in the first line",
         "--salvage",
     ]);
-}
-
-#[test]
-fn what_does_not_go_together_is_named() {
-    let place = Place::new();
-    for (line, says) in [
-        ("run --resume x --dry-run", "cannot be used with"),
-        (
-            "run nginx-offload --bottleneck",
-            "--bottleneck is not possible here: the experiment has several loads at the same time",
-        ),
-        (
-            "run crossroads-failover --bottleneck",
-            "--bottleneck is not possible here: the experiment has events",
-        ),
-    ] {
-        let done = place.run(line).expect(2);
-        done.says(&[says]);
-        assert_eq!(done.out, "", "{line}");
-    }
-    assert!(place.names().is_empty(), "{:?}", place.names());
 }
