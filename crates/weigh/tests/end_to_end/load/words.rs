@@ -60,6 +60,7 @@ fn calls_that_are_wrong_are_refused_with_the_reason() {
         ("shop.toml", "[[request]]\npath = \"/{{ sek }}\"\n"),
         ("shop.har", "{\"log\": {\"entries\": []}}"),
         ("access.log", "nothing of a log\n"),
+        ("good.toml", include_str!("../run/words/good.toml")),
     ] {
         place.write(name, text);
     }
