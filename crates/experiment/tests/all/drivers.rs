@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::support::{assert_shown, changed, good, parse, parse_set, recipes, rendered, scratch};
+use crate::support::{
+    assert_shown, changed, good, parse, parse_set, recipes, rendered, said, scratch,
+};
 use experiment::driver::{Driver, Drivers, RunContext};
 use experiment::plan::Plan;
 use experiment::{Experiment, HttpVersion, LoadSpec, TlsSpec};
@@ -365,24 +367,11 @@ fn names_that_no_driver_has() {
 
 #[test]
 fn what_a_driver_cannot_do_is_refused_at_the_key_that_asks_for_it() {
-    for (driver, line, what) in [
-        ("ab", "threads = 2", "it has a single thread"),
-        ("ab", "body = \"x\"", "it cannot send a body"),
-        (
-            "httperf",
-            "connections = 1001",
-            "it supports at most 1000 connections",
-        ),
-        ("wrk", "method = \"POST\"", "it cannot set the method"),
-        (
-            "h2load",
-            "requests_per_connection = 5",
-            "it cannot limit requests per connection",
-        ),
-    ] {
+    for (text, what) in said("driver") {
+        let (driver, line) = text.split_once('|').unwrap();
         let text = with("connections = 64", line).replace("\"wrk\"", &format!("\"{driver}\""));
         let said = complaint(&text);
-        assert!(said.contains(what), "{driver}, {line}: {said}");
+        assert!(said.contains(&what), "{driver}, {line}: {said}");
         let key = line.split(' ').next().unwrap();
         assert!(
             said.contains(&format!("`{key}` is set for subject")),

@@ -103,3 +103,11 @@ pub fn scratch(name: &str) -> Scratch {
     std::fs::create_dir(&dir).unwrap();
     Scratch(dir)
 }
+
+/// The pairs of a text and of words that are said of it, of a table of `tests/said.toml`.
+pub fn said(table: &str) -> Vec<(String, String)> {
+    let tables: toml::Table = include_str!("../said.toml").parse().unwrap();
+    let text = |value: &toml::Value| value.as_str().unwrap().to_owned();
+    let pairs = tables[table].as_array().unwrap().iter();
+    pairs.map(|pair| (text(&pair[0]), text(&pair[1]))).collect()
+}

@@ -1,7 +1,7 @@
 //! Every mistake in an experiment file is shown in its place, with what was expected.
 
 use crate::support::{
-    GOOD, assert_shown, changed, good, parse, parse_set, recipes, rendered, shown,
+    GOOD, assert_shown, changed, good, parse, parse_set, recipes, rendered, said, shown,
 };
 use experiment::Experiment;
 
@@ -202,55 +202,12 @@ fn what_happens_to_servers() {
 
 #[test]
 fn servers_of_the_users_own() {
-    for (name, server, says) in [
-        (
-            "both",
-            "recipe = \"origin\"\ncommand = [\"./x\", \"{port}\"]",
-            "exclude each other",
-        ),
-        ("no-port", "command = [\"./x\"]", "which port"),
-        (
-            "quote",
-            "command = \"./x {port} 'y\"",
-            "quote is not closed",
-        ),
-        (
-            "no-command",
-            "ready = \"/\"",
-            "neither a command nor a recipe",
-        ),
-        (
-            "build",
-            "command = [\"./x\", \"{port}\"]\nbuild = \"make\"",
-            "needs a revision",
-        ),
-        (
-            "options",
-            "command = [\"./x\", \"{port}\"]\noptions = []",
-            "for containers",
-        ),
-        (
-            "with",
-            "command = [\"./x\", \"{port}\"]\nwith = {}",
-            "unknown key `with`",
-        ),
-        (
-            "env",
-            "command = [\"./x\", \"{port}\"]\nenv = \"A=b\"",
-            "a table such as",
-        ),
-        (
-            "image",
-            "image = \"x\"\nrevision = \"main\"",
-            "no parameter `revision`",
-        ),
-    ] {
+    for (server, says) in said("own-server") {
         let text =
             format!("title = \"own\"\n[servers.a]\n{server}\n[subjects]\na = \"http://a/\"\n");
-        let error = parse(&text).expect_err(name);
-        let shown = rendered(&error);
+        let shown = rendered(&parse(&text).expect_err(&server));
         let flat = shown.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(flat.contains(says), "{name}: {shown}");
+        assert!(flat.contains(&says), "{server}: {shown}");
     }
     let port = "title = \"own\"\n[servers.a]\ncommand = [\"./x\", \"{port}\"]\n[subjects]\n\
                 a = \"http://a/{port}\"\n[factors]\nport = [1, 2]\n";
