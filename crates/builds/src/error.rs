@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-/// A build that failed.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the build of `{revision}` ({commit}) failed ({status}): {build}\nthe end of its output, all \

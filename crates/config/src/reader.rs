@@ -96,6 +96,17 @@ impl Reader {
         }
     }
 
+    /// Adds a mistake at a place, with a label there and with what to do about it.
+    pub fn advise(
+        &mut self,
+        place: Place,
+        message: impl Into<String>,
+        label: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        self.report(Problem::at(place, message, label).help(help));
+    }
+
     /// Whether further mistakes are only counted.
     pub fn is_full(&self) -> bool {
         self.problems.len() >= KEPT
@@ -333,7 +344,7 @@ mod tests {
     fn messages_that_quote_a_long_name_are_shortened() {
         let mut reader = Reader::new("long.toml", "a = 1\n");
         let message = format!("`{}` is not a key of this table", "ü".repeat(2000));
-        reader.report(Problem::at(place(0, 1), message, "ß".repeat(1000)).help("é".repeat(2000)));
+        reader.advise(place(0, 1), message, "ß".repeat(1000), "é".repeat(2000));
         let mistakes = reader.finish().unwrap();
         let mistake = &mistakes.all()[0];
         let message = mistake.message();

@@ -83,17 +83,11 @@ impl<'t> Section<'t> {
                 } else {
                     format!(" in `{}`", self.path)
                 };
-                reader.report(
-                    Problem::at(
-                        entry.place,
-                        format!("unknown key `{}`{of}", units::shown(&entry.name)),
-                        "no such key",
-                    )
-                    .help(suggestion(
-                        &entry.name,
-                        "keys",
-                        known.iter().copied(),
-                    )),
+                reader.advise(
+                    entry.place,
+                    format!("unknown key `{}`{of}", units::shown(&entry.name)),
+                    "no such key",
+                    suggestion(&entry.name, "keys", known.iter().copied()),
                 );
             }
         }
@@ -108,13 +102,11 @@ impl<'t> Section<'t> {
     /// The string under a required key.
     pub fn required_text(&self, reader: &mut Reader, key: &str, example: &str) -> Option<String> {
         if self.table.get(key).is_none() {
-            reader.report(
-                Problem::at(
-                    self.place,
-                    format!("`{}` is missing", self.name_of(key)),
-                    format!("`{key}` is expected here"),
-                )
-                .help(format!("add a line such as: {key} = {example}")),
+            reader.advise(
+                self.place,
+                format!("`{}` is missing", self.name_of(key)),
+                format!("`{key}` is expected here"),
+                format!("add a line such as: {key} = {example}"),
             );
         }
         self.text(reader, key)
@@ -167,13 +159,11 @@ impl<'t> Section<'t> {
         if words.contains(&text.as_str()) {
             return Some(text);
         }
-        reader.report(
-            Problem::at(
-                entry.node.place,
-                format!("`{path}` cannot be `{}`", units::shown(&text)),
-                "unknown word",
-            )
-            .help(suggestion(&text, "words", words.iter().copied())),
+        reader.advise(
+            entry.node.place,
+            format!("`{path}` cannot be `{}`", units::shown(&text)),
+            "unknown word",
+            suggestion(&text, "words", words.iter().copied()),
         );
         None
     }
@@ -204,7 +194,6 @@ impl Reader {
         ));
     }
 
-    /// A string.
     pub fn text(&mut self, node: &Node, path: &str) -> Option<String> {
         match &node.tree {
             Tree::Text(text) => Some(text.clone()),
@@ -317,13 +306,11 @@ impl Reader {
                 return None;
             }
         };
-        self.report(
-            Problem::at(
-                node.place,
-                format!("`{path}` is not a valid {noun}: `{found}`"),
-                reason,
-            )
-            .help(format!("a {noun} is {form}")),
+        self.advise(
+            node.place,
+            format!("`{path}` is not a valid {noun}: `{found}`"),
+            reason,
+            format!("a {noun} is {form}"),
         );
         None
     }

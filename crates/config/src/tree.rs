@@ -29,7 +29,6 @@ pub struct Node {
 /// A TOML value.
 #[derive(Clone, Debug)]
 pub enum Tree {
-    /// A string.
     Text(String),
     /// A whole number.
     Integer(i64),
@@ -93,7 +92,6 @@ impl Table {
         }
     }
 
-    /// Removes an entry.
     pub fn remove(&mut self, name: &str) -> Option<Entry> {
         let at = self.entries.iter().position(|entry| entry.name == name)?;
         Some(self.entries.remove(at))

@@ -62,7 +62,6 @@ pub struct ListedVersion {
     pub package: String,
     /// Whether it can run.
     pub can_run: bool,
-    /// The command that installs it.
     pub install_command: String,
 }
 

@@ -1,6 +1,5 @@
 //! Splits a command that is written as one text.
 
-/// The words of a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandWords {
     /// The assignments in front of the program, each `NAME=VALUE`.

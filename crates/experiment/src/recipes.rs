@@ -68,7 +68,6 @@ impl Recipes {
         found
     }
 
-    /// The recipe of that name.
     pub fn get(&self, name: &str) -> Option<&Recipe> {
         self.by_name.get(name)
     }

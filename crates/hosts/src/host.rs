@@ -46,7 +46,6 @@ impl Unconfirmed {
     }
 }
 
-/// Hosts by their names.
 pub type HostsByName = BTreeMap<String, Box<dyn Host>>;
 
 /// A host of an experiment: its agent, and its properties.

@@ -11,7 +11,6 @@ use readings::{HostSpec, LinkKind, LinkSpec};
 use crate::host::{Host, HostsByName};
 use crate::links::Links;
 
-/// A host with its link.
 struct LinkedHost {
     name: String,
     address: IpAddr,

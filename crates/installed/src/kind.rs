@@ -11,7 +11,6 @@
 //! | `{file}` | the one file in `{download}` |
 //! | `{source}` | the folder of the sources, for a program that comes with a recipe |
 
-/// A kind of package.
 #[derive(Debug, PartialEq, Eq)]
 pub struct PackageKind {
     /// Its key in `[packages]`.

@@ -63,7 +63,6 @@ impl PinnedPackage {
         })
     }
 
-    /// Its folder in a cache.
     pub fn folder(&self, cache: &Path) -> PathBuf {
         // No name has this sign and a slash at the same place.
         let name = self.name.replace('/', "!");

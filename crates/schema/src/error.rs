@@ -22,7 +22,6 @@ pub enum SchemaError {
     /// No such method.
     #[error("the service {service} has no method `{name}`; {help}")]
     Method {
-        /// The service.
         service: String,
         /// What was asked for.
         name: String,
@@ -34,7 +33,6 @@ pub enum SchemaError {
     Field {
         /// Its place in the JSON document, such as `user.nmae`.
         place: String,
-        /// The message.
         message: String,
         /// The nearest name, or those that there are.
         help: String,

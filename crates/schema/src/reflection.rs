@@ -26,7 +26,6 @@ pub enum NotAsked {
     /// With another status than 0.
     #[error("it answers with grpc-status {status}{}", text(.message))]
     Status {
-        /// The status.
         status: u32,
         /// Its text, which may be empty.
         message: String,
@@ -151,7 +150,6 @@ impl<F: FnMut(&[u8]) -> Asked> Server<F> {
     }
 }
 
-/// The files of an answer.
 fn files(answer: Option<Answer>) -> Vec<Vec<u8>> {
     match answer {
         Some(Answer::Files(files)) => files,

@@ -8,25 +8,7 @@ use net::grpc::echo;
 use prost_reflect::prost::Message as _;
 use schema::{Method, MethodName, NotAsked, SchemaError, from_files, from_server};
 
-const ORDERS: &str = r#"syntax = "proto3";
-package shop.v1;
-import "common/money.proto";
-import "google/protobuf/timestamp.proto";
-service Orders {
-  rpc Place(Order) returns (Order);
-  rpc Watch(Order) returns (stream Order);
-  rpc Upload(stream Order) returns (Order);
-}
-message Order {
-  string customer_name = 1;
-  repeated Item items = 2;
-  map<string, Item> gifts = 3;
-  google.protobuf.Timestamp placed = 4;
-  State state = 5;
-}
-message Item { int32 count = 1; shop.common.Money price = 2; }
-enum State { UNKNOWN = 0; PAID = 1; }
-"#;
+const ORDERS: &str = include_str!("schema/orders.proto");
 const MONEY: &str = r#"syntax = "proto3";
 package shop.common;
 message Money { int64 cents = 1; }

@@ -38,7 +38,6 @@ pub(crate) enum Thinned {
 }
 
 impl Timeline {
-    /// For samples of that reader.
     pub(crate) fn of(reader: &SampleReader) -> Self {
         Self {
             servers: reader.server_names(),

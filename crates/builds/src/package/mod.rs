@@ -83,7 +83,6 @@ impl Installation {
         })
     }
 
-    /// The package.
     pub fn package(&self) -> &PinnedPackage {
         &self.package
     }

@@ -49,7 +49,6 @@ pub struct ExperimentDescription {
     /// What else a factor could vary.
     pub may_vary: Vec<String>,
     pub full: Time,
-    /// With `--quick`.
     pub quick: Time,
     /// Whether it has figures that others published, to be shown beside the result.
     pub published: usize,

@@ -48,7 +48,6 @@ impl Drivers {
         Ok(Self { by_name })
     }
 
-    /// The driver of that name.
     pub fn get(&self, name: &str) -> Option<&Driver> {
         self.by_name.get(name)
     }

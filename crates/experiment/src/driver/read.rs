@@ -98,13 +98,11 @@ fn tool(reader: &mut Reader, top: &Section<'_>) -> Option<Tool> {
     if tool.is_none() {
         let place = top.value_place("reader");
         let names: Vec<&str> = Tool::ALL.iter().map(|tool| tool.name()).collect();
-        reader.report(
-            Problem::at(
-                place,
-                format!("no reader is called `{}`", shown(&text)),
-                "unknown reader",
-            )
-            .help(suggestion(&text, "readers", names)),
+        reader.advise(
+            place,
+            format!("no reader is called `{}`", shown(&text)),
+            "unknown reader",
+            suggestion(&text, "readers", names),
         );
     }
     tool
@@ -167,10 +165,11 @@ fn run(reader: &mut Reader, top: &Section<'_>) -> Run {
     };
     let Some(section) = top.section(reader, "run") else {
         if top.table.get("run").is_none() {
-            reader.report(
-                Problem::at(top.place, "`run` is missing", "no command makes the load").help(
-                    "add a table such as: [run] command = [\"{{ programs.x }}\", \"{{ url }}\"]",
-                ),
+            reader.advise(
+                top.place,
+                "`run` is missing",
+                "no command makes the load",
+                "add a table such as: [run] command = [\"{{ programs.x }}\", \"{{ url }}\"]",
             );
         }
         return run;
@@ -192,16 +191,14 @@ fn run(reader: &mut Reader, top: &Section<'_>) -> Run {
     }
     let wants = run.command.iter().any(|word| word.trim() == HEADERS);
     if wants == run.header.is_empty() {
-        reader.report(
-            Problem::at(
-                section.place,
-                format!("`run.header` and the word `{HEADERS}` need each other"),
-                "only one of them is given",
-            )
-            .help(format!(
+        reader.advise(
+            section.place,
+            format!("`run.header` and the word `{HEADERS}` need each other"),
+            "only one of them is given",
+            format!(
                 "`header` has the words for one header, such as [\"-H\", \"{{{{ header.name }}}}: \
                  {{{{ header.value }}}}\"], and `{HEADERS}` in `command` is the place where they go"
-            )),
+            ),
         );
     }
     if let Some((entry, path)) = section.entry("statuses") {
@@ -243,13 +240,11 @@ fn names(
         if known.contains(&name.as_str()) {
             uses.insert(name);
         } else {
-            reader.report(
-                Problem::at(
-                    place,
-                    format!("unknown name `{}` in a template", shown(&name)),
-                    "unknown name",
-                )
-                .help(suggestion(&name, "names", known)),
+            reader.advise(
+                place,
+                format!("unknown name `{}` in a template", shown(&name)),
+                "unknown name",
+                suggestion(&name, "names", known),
             );
         }
     }
@@ -266,13 +261,11 @@ fn cannot(reader: &mut Reader, top: &Section<'_>, driver: &Driver) -> BTreeMap<S
         // cannot keep connections may need an option for that, and one may speak some versions of
         // HTTP.
         if !["keepalive", "http"].contains(&name.as_str()) && driver.can(&name) {
-            reader.report(
-                Problem::at(
-                    place,
-                    format!("`cannot.{name}`: the command uses it"),
-                    "contradicts the command",
-                )
-                .help("remove it from the command, or remove this line"),
+            reader.advise(
+                place,
+                format!("`cannot.{name}`: the command uses it"),
+                "contradicts the command",
+                "remove it from the command, or remove this line",
             );
         }
         cannot.insert(name, why);

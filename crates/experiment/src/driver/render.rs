@@ -58,7 +58,6 @@ pub struct RunContext {
     pub path: String,
     /// Open connections.
     pub connections: u32,
-    /// The version of HTTP.
     pub http: HttpVersion,
     /// Streams that each connection has open at once; 1 with HTTP/1.1.
     pub streams: u32,

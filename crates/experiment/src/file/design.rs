@@ -65,16 +65,14 @@ pub(super) fn check_reference(reader: &mut Reader, top: &Section<'_>, experiment
         let mut factors = experiment.factors.iter();
         let Some(factor) = factors.find(|factor| factor.name == *name) else {
             let names = experiment.factors.iter().map(|factor| factor.name.as_str());
-            reader.report(
-                Problem::at(
-                    place,
-                    format!(
-                        "`design.reference` names an unknown factor: `{}`",
-                        shown(name)
-                    ),
-                    "not in [factors]",
-                )
-                .help(suggestion(name, "factors", names)),
+            reader.advise(
+                place,
+                format!(
+                    "`design.reference` names an unknown factor: `{}`",
+                    shown(name)
+                ),
+                "not in [factors]",
+                suggestion(name, "factors", names),
             );
             continue;
         };
@@ -83,20 +81,15 @@ pub(super) fn check_reference(reader: &mut Reader, top: &Section<'_>, experiment
                 .levels
                 .iter()
                 .map(|one| format!("`{}`", shown(&one.text)));
-            reader.report(
-                Problem::at(
-                    place,
-                    format!(
-                        "`{}` is no level of the factor `{}`",
-                        shown(level),
-                        shown(name)
-                    ),
-                    "expected one of its levels",
-                )
-                .help(format!(
-                    "its levels are {}",
-                    levels.collect::<Vec<_>>().join(", ")
-                )),
+            reader.advise(
+                place,
+                format!(
+                    "`{}` is no level of the factor `{}`",
+                    shown(level),
+                    shown(name)
+                ),
+                "expected one of its levels",
+                format!("its levels are {}", levels.collect::<Vec<_>>().join(", ")),
             );
         }
     }
@@ -167,7 +160,7 @@ pub(super) fn check_open_only(reader: &mut Reader, top: &Section<'_>, experiment
     };
     let place = top.place_of(&["design", "window"]).unwrap_or_default();
     let message = "`design.window` is zero: there is no closed loop";
-    reader.report(Problem::at(place, message, label).help(help));
+    reader.advise(place, message, label, help);
 }
 
 /// Checks an experiment whose loads are not cut into slices: it has one open loop of one load.
@@ -195,7 +188,7 @@ pub(super) fn check_in_one_piece(reader: &mut Reader, top: &Section<'_>, experim
     );
     let label = "each subject has one open loop of one load, at a given rate";
     let help = "remove this key, or `design.alternate`";
-    reader.report(Problem::at(place, message, label).help(help));
+    reader.advise(place, message, label, help);
 }
 
 /// The keys that `[design]` and `[quick]` share. With `events` there is no closed loop, whose
@@ -250,15 +243,11 @@ fn design_values(reader: &mut Reader, section: &Section<'_>, design: &mut Design
         *design = matters;
         if matters <= 0.0 {
             let place = section.value_place(key);
-            reader.report(
-                Problem::at(
-                    place,
-                    format!("`{}` is zero", section.name_of(key)),
-                    "expected more than 0%",
-                )
-                .help(
-                    "without a smallest difference that matters, no two subjects can be the same",
-                ),
+            reader.advise(
+                place,
+                format!("`{}` is zero", section.name_of(key)),
+                "expected more than 0%",
+                "without a smallest difference that matters, no two subjects can be the same",
             );
         }
     }
@@ -292,17 +281,15 @@ fn design_values(reader: &mut Reader, section: &Section<'_>, design: &mut Design
     if let (SliceLength::Fixed(slice), Some(entry)) = (design.slice, slice_place)
         && slice > design.window
     {
-        reader.report(
-            Problem::at(
-                entry.node.place,
-                "a slice is longer than its window",
-                format!(
-                    "slice {}, window {}",
-                    units::duration_text(slice),
-                    units::duration_text(design.window)
-                ),
-            )
-            .help("shorten the slice, lengthen the window, or write slice = \"auto\""),
+        reader.advise(
+            entry.node.place,
+            "a slice is longer than its window",
+            format!(
+                "slice {}, window {}",
+                units::duration_text(slice),
+                units::duration_text(design.window)
+            ),
+            "shorten the slice, lengthen the window, or write slice = \"auto\"",
         );
     }
 }

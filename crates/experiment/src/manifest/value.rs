@@ -11,11 +11,9 @@ pub enum Value {
     Integer(i64),
     /// A number; no parameter takes one, but a factor that only fills in text may.
     Float(f64),
-    /// A string.
     Text(String),
     /// True or false.
     Boolean(bool),
-    /// A list of strings.
     List(Vec<String>),
     /// A size in bytes.
     Size(u64),

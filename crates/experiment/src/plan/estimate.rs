@@ -77,7 +77,6 @@ impl Experiment {
             && self.drivers().iter().all(crate::spec::Choice::is_engine)
     }
 
-    /// One block.
     pub(crate) fn block_time(&self) -> Duration {
         let conditions = self.conditions();
         conditions.iter().map(|one| self.group_time(one)).sum()

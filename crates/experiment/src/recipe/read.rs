@@ -74,13 +74,11 @@ fn whole(
     version_param(reader, top, &mut params, &packages, name);
     let start = top.section(reader, "start");
     if top.table.get("start").is_none() {
-        reader.report(
-            Problem::at(
-                top.place,
-                "`start` is missing",
-                "no command starts the server",
-            )
-            .help("add a table such as: [start] command = [\"{{ programs.x }}\", \"-f\"]"),
+        reader.advise(
+            top.place,
+            "`start` is missing",
+            "no command starts the server",
+            "add a table such as: [start] command = [\"{{ programs.x }}\", \"-f\"]",
         );
     }
     let (command, env) = start.as_ref().map_or_else(Default::default, |start| {
@@ -251,17 +249,15 @@ fn list_param(
     let lists = || params.iter().filter(|param| param.kind == Kind::List);
     if !lists().any(|param| param.name == name) {
         let place = section.value_place(key);
-        reader.report(
-            Problem::at(
-                place,
-                format!("no list parameter is called `{}`", units::shown(&name)),
-                "expected the name of a parameter of type list",
-            )
-            .help(suggestion(
+        reader.advise(
+            place,
+            format!("no list parameter is called `{}`", units::shown(&name)),
+            "expected the name of a parameter of type list",
+            suggestion(
                 &name,
                 "list parameters",
                 lists().map(|param| param.name.as_str()),
-            )),
+            ),
         );
     }
     Some(name)
@@ -460,12 +456,10 @@ fn no_such_file(reader: &mut Reader, place: Place, name: &str, files: &BTreeMap<
         .keys()
         .map(String::as_str)
         .filter(|file| *file != "recipe.toml");
-    reader.report(
-        Problem::at(
-            place,
-            format!("the recipe's folder has no file `{}`", units::shown(name)),
-            "no such file",
-        )
-        .help(suggestion(name, "files", there)),
+    reader.advise(
+        place,
+        format!("the recipe's folder has no file `{}`", units::shown(name)),
+        "no such file",
+        suggestion(name, "files", there),
     );
 }

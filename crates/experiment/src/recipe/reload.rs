@@ -75,14 +75,9 @@ pub(super) fn reload(reader: &mut Reader, top: &Section<'_>) -> Option<RecipeRel
     let (answer, output) = (text("answer"), text("output"));
     let new_process = section.boolean(reader, "new_process").unwrap_or(false);
     if answer.is_none() && output.is_none() && !new_process {
-        reader.report(
-            Problem::at(
-                section.place,
+        reader.advise(section.place,
                 "`reload` does not say how it shows that the new configuration is in effect",
-                "expected `answer`, `output` or `new_process`",
-            )
-            .help("such as answer = \"X-Weigh-Reload: {{ reload.number }}\", a field that the configuration adds"),
-        );
+                "expected `answer`, `output` or `new_process`", "such as answer = \"X-Weigh-Reload: {{ reload.number }}\", a field that the configuration adds");
     }
     Some(RecipeReload {
         signal,

@@ -159,7 +159,6 @@ pub struct Level {
 /// What a level does to the load or a server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// It changes the load.
     Load(LoadChange),
     /// These background loads are made.
     Background(Vec<String>),
@@ -216,7 +215,6 @@ pub enum SameAnswers {
     Auto,
     /// All of them.
     All,
-    /// They differ.
     Differ,
 }
 

@@ -208,49 +208,28 @@ impl CurveSpec {
 /// A change of one key of the load.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LoadChange {
-    /// `connections`
     Connections(u32),
-    /// `idle`
     Idle(u32),
-    /// `threads`
     Threads(u32),
-    /// `keepalive`
     Keepalive(bool),
-    /// `requests_per_connection`
     RequestsPerConnection(u64),
-    /// `method`
     Method(String),
-    /// `body`
     Body(String),
-    /// `body_bytes`
     BodyBytes(u64),
-    /// `timeout`
     Timeout(Duration),
-    /// `rate`
     Rate(Rate),
-    /// `driver`
     Driver(Choice),
     /// `from`: the host it is made on.
     Host(String),
-    /// `http`
     Http(HttpVersion),
-    /// `streams`
     Streams(u32),
-    /// `quic_congestion`
     QuicCongestion(Option<QuicCongestion>),
-    /// `tls_version`
     TlsVersion(Option<Version>),
-    /// `tls_suites`
     TlsSuites(Vec<String>),
-    /// `tls_groups`
     TlsGroups(Vec<String>),
-    /// `tls_resumption`
     TlsResumption(bool),
-    /// `tls_ca`
     TlsCa(String),
-    /// `tls_insecure`
     TlsInsecure(bool),
-    /// `tls_client_key`
     TlsClientKey(Option<KeyType>),
     /// A key of what is said on connections.
     Traffic(TrafficChange),

@@ -73,7 +73,6 @@ pub struct SubjectSpec {
     pub connections: u32,
     /// Requests after which a connection is closed and another opened; `None` for the load's own.
     pub requests_per_connection: Option<u64>,
-    /// The version of HTTP.
     pub http: HttpVersion,
     /// Streams that each connection has open at once, with HTTP/2 and HTTP/3.
     pub streams: Option<u32>,
@@ -248,7 +247,6 @@ impl Experiment {
         found.is_some_and(|host| host.is_elsewhere())
     }
 
-    /// The server of that name.
     pub fn server(&self, name: &str) -> Option<&Server> {
         self.servers.iter().find(|server| server.name == name)
     }

@@ -40,7 +40,6 @@ pub struct TrafficSpec {
 }
 
 impl TrafficSpec {
-    /// Its kind.
     pub fn kind(&self) -> TrafficKind {
         match self {
             Self {
@@ -64,33 +63,20 @@ impl TrafficSpec {
 /// A change of one key of the traffic.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TrafficChange {
-    /// `events`
     Events(Option<EventFormat>),
-    /// `pace`
     Pace(Duration),
-    /// `stall`
     Stall(Duration),
     /// `websocket`
     WebSocket(bool),
-    /// `in_flight`
     InFlight(u32),
-    /// `message_bytes`
     MessageBytes(u32),
-    /// `message_rate`
     MessageRate(f64),
-    /// `receive`
     Receive(bool),
-    /// `fan_out`
     FanOut(Option<u32>),
-    /// `retire_after`
     RetireAfter(u64),
-    /// `grpc`
     Grpc(String),
-    /// `proto`
     Proto(Vec<String>),
-    /// `call_messages`
     CallMessages(u32),
-    /// `deadline`
     Deadline(Duration),
 }
 

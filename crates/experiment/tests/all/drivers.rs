@@ -5,25 +5,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::support::{
-    assert_shown, changed, good, parse, parse_set, recipes, rendered, scratch, shown,
+    assert_shown, changed, good, parse, parse_set, recipes, rendered, said, scratch,
 };
 use experiment::driver::{Driver, Drivers, RunContext};
 use experiment::plan::Plan;
 use experiment::{Experiment, HttpVersion, LoadSpec, TlsSpec};
 use readings::QuicCongestion;
 
-const GOOD: &str = r#"title = "two ways"
-[servers.origin]
-recipe = "origin"
-[subjects]
-a = "http://origin/"
-b = { url = "http://origin/bytes/100" }
-[load]
-connections = 64
-driver = "wrk"
-[design]
-blocks = 3
-"#;
+const GOOD: &str = include_str!("../good/driven.toml");
 
 fn with(from: &str, to: &str) -> String {
     changed(GOOD, from, to)
@@ -364,14 +353,6 @@ fn a_driver_can_be_for_all_for_one_subject_or_a_level() {
 
 #[test]
 fn names_that_no_driver_has() {
-    shown("driver-unknown", &with("\"wrk\"", "\"wkr\""));
-    shown(
-        "driver-parameter-unknown",
-        &with(
-            "driver = \"wrk\"",
-            "driver = \"redis-benchmark\"\nwith = { keyspce = 5 }",
-        ),
-    );
     is_refused(
         &with("driver = \"wrk\"", "with = { io = \"epoll\" }"),
         "`load.with` has no driver",
@@ -386,32 +367,11 @@ fn names_that_no_driver_has() {
 
 #[test]
 fn what_a_driver_cannot_do_is_refused_at_the_key_that_asks_for_it() {
-    shown(
-        "driver-cannot",
-        &with("connections = 64", "connections = 64\nrate = \"500/s\""),
-    );
-    shown(
-        "driver-threads",
-        &with("connections = 64", "connections = 64\nthreads = 3"),
-    );
-    for (driver, line, what) in [
-        ("ab", "threads = 2", "it has a single thread"),
-        ("ab", "body = \"x\"", "it cannot send a body"),
-        (
-            "httperf",
-            "connections = 1001",
-            "it supports at most 1000 connections",
-        ),
-        ("wrk", "method = \"POST\"", "it cannot set the method"),
-        (
-            "h2load",
-            "requests_per_connection = 5",
-            "it cannot limit requests per connection",
-        ),
-    ] {
+    for (text, what) in said("driver") {
+        let (driver, line) = text.split_once('|').unwrap();
         let text = with("connections = 64", line).replace("\"wrk\"", &format!("\"{driver}\""));
         let said = complaint(&text);
-        assert!(said.contains(what), "{driver}, {line}: {said}");
+        assert!(said.contains(&what), "{driver}, {line}: {said}");
         let key = line.split(' ').next().unwrap();
         assert!(
             said.contains(&format!("`{key}` is set for subject")),
@@ -431,13 +391,6 @@ fn what_a_driver_cannot_do_is_refused_at_the_key_that_asks_for_it() {
 
 #[test]
 fn the_engine_and_other_drivers_do_not_mix_and_each_has_its_scheme() {
-    shown(
-        "driver-mixed",
-        &with(
-            "url = \"http://origin/bytes/100\"",
-            "url = \"http://origin/\", driver = \"engine\"",
-        ),
-    );
     let redis = with(
         "a = \"http://origin/\"\nb = { url = \"http://origin/bytes/100\" }",
         "a = \"redis://127.0.0.1:6379/\"\nb = \"redis://127.0.0.1:6380/\"",

@@ -7,33 +7,7 @@ use experiment::{Experiment, ExperimentError, Recipes};
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
 
 /// An experiment without a mistake, small enough to be changed by a test.
-pub const GOOD: &str = r#"title = "lighttpd, direct and through it"
-
-[hosts.vm]
-cpus = [0]
-
-[servers.backend]
-recipe = "apache"
-host = "vm"
-with = { mpm = "event", cgi = ["second.pl"] }
-
-[servers.proxy]
-recipe = "lighttpd"
-upstreams = ["backend"]
-
-[subjects]
-direct = "http://backend/cgi-bin/second.pl"
-lighttpd = "http://proxy/cgi-bin/second.pl"
-
-[factors]
-connections = [96, 400]
-
-[design]
-baseline = "direct"
-blocks = 10
-window = "10s"
-matters = "3%"
-"#;
+pub const GOOD: &str = include_str!("../good/good.toml");
 
 pub fn recipes() -> &'static Recipes {
     static RECIPES: LazyLock<Recipes> = LazyLock::new(|| match Recipes::embedded() {
@@ -128,4 +102,12 @@ pub fn scratch(name: &str) -> Scratch {
     let dir = std::env::temp_dir().join(format!("weigh-{}-{name}", std::process::id()));
     std::fs::create_dir(&dir).unwrap();
     Scratch(dir)
+}
+
+/// The pairs of a text and of words that are said of it, of a table of `tests/said.toml`.
+pub fn said(table: &str) -> Vec<(String, String)> {
+    let tables: toml::Table = include_str!("../said.toml").parse().unwrap();
+    let text = |value: &toml::Value| value.as_str().unwrap().to_owned();
+    let pairs = tables[table].as_array().unwrap().iter();
+    pairs.map(|pair| (text(&pair[0]), text(&pair[1]))).collect()
 }

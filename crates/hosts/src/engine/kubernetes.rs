@@ -223,7 +223,6 @@ fn remove_ended(kubernetes: &Kubernetes) {
     let _ = call(&kubectl(kubernetes.namespace.as_deref(), &words));
 }
 
-/// `kubectl` with a namespace.
 fn kubectl(namespace: Option<&str>, words: &[&str]) -> Vec<String> {
     let mut command = owned(&[KUBECTL]);
     command.extend(namespace.map(|it| format!("--namespace={it}")));

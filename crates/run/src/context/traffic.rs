@@ -6,7 +6,6 @@ use experiment::LoadSpec;
 use load::{CallKind, Events, Grpc, SocketFlow, Traffic, WebSocket};
 use readings::TrafficKind;
 
-/// The traffic of a load.
 pub(crate) fn traffic(load: &LoadSpec) -> Traffic {
     let asked = &load.traffic;
     match asked.kind() {

@@ -8,7 +8,6 @@ use readings::HostSpec;
 
 use crate::testbed::ReadySubject;
 
-/// The order of one host.
 pub(crate) struct HostOrder {
     pub(crate) host: Option<String>,
     pub(crate) order: LoadOrder,

@@ -13,7 +13,6 @@ pub(crate) struct GroupResult {
     pub(crate) agent_lost: bool,
     /// Whether the measurement failed through some of its subjects' servers.
     pub(super) one_ended: bool,
-    /// The first answers.
     pub(super) answers: Vec<FirstAnswer>,
     /// The failed trials that would fail again for the same reason.
     pub(crate) lasting: Vec<PlannedTrial>,

@@ -72,7 +72,6 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    /// Adds the reading of a trial.
     pub(crate) fn add(&mut self, planned: &PlannedTrial, reading: Reading) {
         let done = Outcome::Done(Box::new(reading));
         self.outcomes.push((planned.clone(), done));

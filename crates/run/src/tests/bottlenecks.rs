@@ -9,7 +9,6 @@ fn with_search() -> String {
     TWO.replace("bottleneck = false", "bottleneck = true")
 }
 
-/// The verdict on the bottleneck of `a`.
 fn bottleneck_of_a(ran: &Finished) -> (verdict::Bottleneck, verdict::Standing) {
     let readings = ran.journal.bottlenecks();
     assert_eq!(readings.len(), 2);

@@ -5,28 +5,11 @@ use std::time::Duration;
 use super::*;
 use agent::wire::Order;
 
-const STOPPED: &str = r#"title = "a server is stopped"
-[servers.a]
-recipe = "origin"
-[subjects]
-a = "http://a/"
-[[events]]
-at = "5ms"
-server = "a"
-what = "stop"
-[load]
-rate = "1000/s"
-[design]
-blocks = 1
-warmup = "0s"
-latency_window = "1s"
-retries = 0
-"#;
+const STOPPED: &str = include_str!("events/experiment.toml");
 
 #[test]
 fn an_event_is_undone_after_a_failed_load() {
-    let script = script();
-    script.borrow_mut().fails_in_load = Some(1);
+    let script = script_with(|it| it.fails_in_load = Some(1));
     let ran = run(STOPPED, &script);
     let log = &script.borrow().log;
     let at = |what: &str| log.iter().position(|one| one == what);
@@ -142,8 +125,7 @@ fn a_wait_for_a_server_does_not_delay_other_events() {
 fn an_event_waits_for_its_own_server_to_start() {
     let kill = "server = \"a\"\nwhat = \"kill\"\nuntil = \"6ms\"";
     let stop = "[[events]]\nat = \"8ms\"\nserver = \"a\"\nwhat = \"stop\"";
-    let script = script();
-    script.borrow_mut().ready_after = Duration::from_millis(12);
+    let script = script_with(|it| it.ready_after = Duration::from_millis(12));
     let ran = run(&with_event(&format!("{kill}\n{stop}")), &script);
     let events = ran.events_made();
     let back_s = events[0].back_s.unwrap();
@@ -154,8 +136,7 @@ fn an_event_waits_for_its_own_server_to_start() {
         "the wait for its server is not lateness: {events:?}"
     );
     // One that is never ready: the second event does not happen, which is late.
-    let script = self::script();
-    script.borrow_mut().ready_after = Duration::from_millis(40);
+    let script = script_with(|it| it.ready_after = Duration::from_millis(40));
     let text = with_event(&format!("{kill}\n{stop}"));
     let text = text.replace("latency_window = \"1s\"", "latency_window = \"25ms\"");
     let ran = run(&text, &script);
@@ -166,8 +147,7 @@ fn an_event_waits_for_its_own_server_to_start() {
 
 #[test]
 fn an_event_that_cannot_be_undone_costs_the_hosts() {
-    let script = script();
-    script.borrow_mut().fails_in_load = Some(1);
+    let script = script_with(|it| it.fails_in_load = Some(1));
     script.borrow_mut().resume_fails = true;
     let ran = run(STOPPED, &script);
     let failures = ran.failures();
@@ -190,8 +170,7 @@ const BALANCE: &str = "[servers.a]\nrecipe = \"balance\"\nupstreams = [\"127.0.0
 
 #[test]
 fn a_reload_is_in_effect_when_it_shows_and_is_undone_at_the_end() {
-    let script = script();
-    script.borrow_mut().in_effect_at_check = 2;
+    let script = script_with(|it| it.in_effect_at_check = 2);
     let event = "server = \"a\"\nwhat = \"reload\"\nparams = { check = true }";
     let text = with_event(event).replace(ORIGIN, BALANCE);
     let ran = run(&text, &script);
@@ -223,14 +202,12 @@ fn a_reload_asks_for_what_the_new_configuration_has() {
 
 #[test]
 fn a_reload_that_does_not_show_has_no_time_and_is_undone_after_a_failed_load() {
-    let script = script();
-    script.borrow_mut().in_effect_at_check = usize::MAX;
+    let script = script_with(|it| it.in_effect_at_check = usize::MAX);
     let event = "server = \"a\"\nwhat = \"reload\"";
     let text = with_event(event).replace(ORIGIN, BALANCE);
     let ran = run(&text, &script);
     assert_eq!(ran.events_made()[0].in_effect_after_s, None);
-    let script = self::script();
-    script.borrow_mut().fails_in_load = Some(1);
+    let script = script_with(|it| it.fails_in_load = Some(1));
     run(&text, &script);
     assert!(log_of(&script, &["reload"]).len() >= 2);
 }

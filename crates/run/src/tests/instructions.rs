@@ -135,35 +135,7 @@ fn subjects_that_are_measured_one_after_the_other_are_counted_too() {
     assert_eq!(lines(&script.borrow().log, "count b on").len(), 2);
 }
 
-const MACHINES: &str = r#"title = "servers on two machines"
-[hosts.one]
-ssh = "one"
-address = "192.0.2.7"
-[hosts.two]
-ssh = "two"
-address = "192.0.2.8"
-[hosts.client]
-ssh = "client"
-[servers.a]
-recipe = "origin"
-host = "one"
-[servers.b]
-recipe = "balance"
-upstreams = ["a"]
-host = "two"
-[subjects]
-a = "http://a/"
-b = "http://b/"
-[load]
-host = "client"
-[design]
-blocks = 1
-warmup = "10ms"
-window = "200ms"
-latency_window = "0s"
-retries = 0
-bottleneck = false
-"#;
+const MACHINES: &str = include_str!("instructions/machines.toml");
 
 #[test]
 fn machines_count_their_own_servers_and_all_the_same_instructions() {

@@ -10,7 +10,7 @@ use experiment::{Experiment, Recipes};
 use hosts::{Hosts, HostsSpec, Links, MachineLinks};
 use readings::{EventReading, FailureCause, Journal, JournalRow, Outcome, Reading, Trial};
 
-use crate::tests::fake::{FakeHost, FakeLinks, SharedScript};
+use crate::tests::fake::{FakeHost, FakeLinks, Script, SharedScript};
 use crate::{RunEvent, RunOptions, journal, run_on};
 
 mod answers;
@@ -175,6 +175,13 @@ fn script() -> SharedScript {
     SharedScript::default()
 }
 
+/// A script with a change.
+fn script_with<R>(change: impl FnOnce(&mut Script) -> R) -> SharedScript {
+    let script = script();
+    change(&mut script.borrow_mut());
+    script
+}
+
 /// The lines of the log that begin with one of these words.
 fn log_of(script: &SharedScript, words: &[&str]) -> Vec<String> {
     let log = script.borrow().log.clone();
@@ -211,8 +218,7 @@ fn a_flawed_trial_is_measured_again_with_its_group() {
 
 #[test]
 fn an_overload_by_the_subject_is_kept_and_not_repeated() {
-    let script = script();
-    script.borrow_mut().is_overloaded = true;
+    let script = script_with(|it| it.is_overloaded = true);
     let text = TWO.replace("latency_window = \"0s\"", "latency_window = \"200ms\"");
     // More than the closed loop carries.
     let text = text.replace("[design]", "[load]\nrate = 20000\n[design]");
@@ -223,11 +229,7 @@ fn an_overload_by_the_subject_is_kept_and_not_repeated() {
 
 #[test]
 fn a_subject_that_fails_all_retries_is_given_up() {
-    let script = script();
-    script
-        .borrow_mut()
-        .not_ready
-        .insert("subject b".into(), usize::MAX);
+    let script = script_with(|it| it.not_ready.insert("subject b".into(), usize::MAX));
     let ran = run(TWO, &script);
     // One retry in the first block; only the baseline is left for the second.
     let of_block = |block: u32| ran.trials().iter().filter(|it| it.block == block).count();
@@ -252,11 +254,7 @@ fn three() -> String {
 
 #[test]
 fn a_subject_that_never_worked_is_left_out_of_later_blocks() {
-    let script = script();
-    script
-        .borrow_mut()
-        .not_ready
-        .insert("subject b".into(), usize::MAX);
+    let script = script_with(|it| it.not_ready.insert("subject b".into(), usize::MAX));
     let ran = run(&three(), &script);
     assert!(ran.complete);
     let later = ran.trials().into_iter().filter(|it| it.block == 2);
@@ -288,8 +286,7 @@ fn a_server_that_does_not_become_ready_is_waited_for_once_beside_the_others_and_
 
 #[test]
 fn a_server_that_does_not_start_is_told_of_once_and_fails_its_subject_only() {
-    let script = script();
-    script.borrow_mut().broken.insert("b".into());
+    let script = script_with(|it| it.broken.insert("b".into()));
     let ran = run(&three(), &script);
     assert!(ran.complete);
     assert_eq!(ran.warnings("no such directive"), 1, "{:?}", ran.events);
@@ -309,8 +306,7 @@ fn a_server_that_does_not_start_is_told_of_once_and_fails_its_subject_only() {
 
 #[test]
 fn a_server_that_ends_in_the_measurement_fails_its_own_subject_only() {
-    let script = script();
-    script.borrow_mut().ends_in_loads.insert("b".into());
+    let script = script_with(|it| it.ends_in_loads.insert("b".into()));
     let ran = run(TWO, &script);
     let mut outcomes: Vec<(u32, String, bool)> = Vec::new();
     for trial in ran.trials() {
@@ -343,8 +339,7 @@ fn a_server_that_ends_in_the_measurement_fails_its_own_subject_only() {
 
 #[test]
 fn without_measuring_apart_a_broken_server_is_the_cause_of_its_own_subjects_only() {
-    let script = script();
-    script.borrow_mut().broken.insert("b".into());
+    let script = script_with(|it| it.broken.insert("b".into()));
     let text = three().replace("[design]\n", "[design]\napart = \"never\"\n");
     let ran = run(&text, &script);
     let of_block = |block: u32| ran.trials().into_iter().filter(move |it| it.block == block);
@@ -418,8 +413,7 @@ fn a_copy_that_cannot_be_is_said_not_to_be() {
 
 #[test]
 fn an_agent_that_dies_in_a_load_fails_only_its_group() {
-    let script = script();
-    script.borrow_mut().dies_in_load = Some(2);
+    let script = script_with(|it| it.dies_in_load = Some(2));
     let ran = run(TWO, &script);
     assert!(ran.complete);
     assert_eq!((ran.opened, ran.retries()), (2, 1));
@@ -526,8 +520,7 @@ fn a_resumed_run_keeps_the_rates_of_its_curve() {
     let second = text.lines().position(|line| line.contains("\"block\":2"));
     let kept: Vec<&str> = text.lines().take(second.unwrap()).collect();
     fs::write(&file, kept.join("\n") + "\n").unwrap();
-    let script = script();
-    script.borrow_mut().rate_per_s = |_| 5_000.0;
+    let script = script_with(|it| it.rate_per_s = |_| 5_000.0);
     let ran = run_in(&whole.0, &with_curve(), &script, true);
     assert_eq!(ran.journal.curves().len(), 1);
     let trials = ran.trials();
@@ -562,8 +555,7 @@ fn subjects_measured_one_after_the_other_have_the_same_rates() {
 
 #[test]
 fn subjects_that_disturb_each_other_are_measured_one_after_the_other() {
-    let script = script();
-    script.borrow_mut().idle_cpus.insert("b".into(), 0.5);
+    let script = script_with(|it| it.idle_cpus.insert("b".into(), 0.5));
     let ran = run(TWO, &script);
     assert_eq!(ran.failures().len(), 0);
     let warned = ran.events.iter().any(|event| {

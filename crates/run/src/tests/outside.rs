@@ -46,7 +46,6 @@ fn front(port: u16, upstreams: &[String]) -> String {
     )
 }
 
-/// The reading of a subject.
 fn reading<'r>(ran: &'r Finished, subject: &str) -> &'r Reading {
     let mut all = ran.done().into_iter();
     let own = all.find(|(one, _)| one.subject == subject && !one.baseline_copy);

@@ -6,36 +6,10 @@ use std::time::Duration;
 use agent::wire::LoadOrder;
 use readings::{LoadReading, Outcome, Pacing};
 
-use super::{run, script};
+use super::{run, script, script_with};
 
 /// Two compared loads and one in the background; one block of three trials.
-const LOADS: &str = r#"title = "three loads"
-[servers.a]
-recipe = "origin"
-[servers.b]
-recipe = "origin"
-[subjects]
-a = "http://a/"
-b = "http://b/"
-[loads.quick]
-path = "/quick"
-rate = "1000/s"
-[loads.slow]
-path = "/slow"
-rate = "10/s"
-connections = 3
-[loads.download]
-role = "background"
-path = "/download"
-connections = 2
-[design]
-blocks = 1
-warmup = "10ms"
-window = "200ms"
-latency_window = "200ms"
-retries = 0
-apart = "never"
-"#;
+const LOADS: &str = include_str!("several/experiment.toml");
 
 /// The path that a load asks for.
 fn path(order: &LoadOrder) -> String {
@@ -58,8 +32,7 @@ fn per_s(load: &Option<LoadReading>) -> f64 {
 
 #[test]
 fn every_load_has_its_own_figures_in_each_trial() {
-    let script = script();
-    script.borrow_mut().rate_per_s = rate_of_path;
+    let script = script_with(|it| it.rate_per_s = rate_of_path);
     let ran = run(LOADS, &script);
     assert!(
         ran.complete && ran.failures().is_empty(),
@@ -172,8 +145,7 @@ fn a_load_that_stays_late_fails_the_condition_by_its_name() {
 
 #[test]
 fn a_load_that_fails_fails_the_condition_by_its_name() {
-    let script = script();
-    script.borrow_mut().fails = Box::new(|order| path(order) == "/download");
+    let script = script_with(|it| it.fails = Box::new(|order| path(order) == "/download"));
     let failures = run(LOADS, &script).failures();
     assert_eq!(failures.len(), 3);
     assert!(

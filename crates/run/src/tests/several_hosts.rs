@@ -4,28 +4,7 @@ use agent::wire::LoadOrder;
 
 use super::{run, script};
 
-const HOSTS: &str = r#"title = "two clients"
-[hosts.web]
-quota = 64
-[hosts.one]
-[hosts.two]
-[servers.a]
-recipe = "origin"
-host = "web"
-[subjects]
-a = "http://a/"
-[load]
-hosts = ["one", "two"]
-threads = 1
-[design]
-blocks = 1
-warmup = "10ms"
-window = "200ms"
-latency_window = "0s"
-retries = 0
-bottleneck = false
-apart = "never"
-"#;
+const HOSTS: &str = include_str!("several_hosts/experiment.toml");
 
 /// Whether an order is the second host's part of a measured load; the warm-up has a segment for
 /// each of the two trials.

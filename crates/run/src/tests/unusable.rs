@@ -46,8 +46,7 @@ fn a_block_that_cannot_be_used_is_measured_again_after_the_last_one() {
 
 #[test]
 fn what_stays_unusable_is_repeated_half_as_often_as_there_are_blocks_and_told_at_the_end() {
-    let script = script();
-    script.borrow_mut().answers_wrongly = |block, _| block == 2;
+    let script = script_with(|it| it.answers_wrongly = |block, _| block == 2);
     let text = TWO.replace("blocks = 2", "blocks = 4");
     let ran = run(&text, &script);
     // Two attempts in its turn, and two more.
@@ -60,8 +59,7 @@ fn what_stays_unusable_is_repeated_half_as_often_as_there_are_blocks_and_told_at
 
 #[test]
 fn a_subject_that_was_never_usable_is_not_measured_again() {
-    let script = script();
-    script.borrow_mut().answers_wrongly = |_, _| true;
+    let script = script_with(|it| it.answers_wrongly = |_, _| true);
     let ran = run(TWO, &script);
     assert!(told(&ran).is_empty());
     assert_eq!((attempts_at(&ran, 1), attempts_at(&ran, 2)), (2, 1));

@@ -5,7 +5,7 @@ mod lasting;
 use load::{Segment, Target};
 use readings::{JournalRow, WarmUpChoice};
 
-use super::{Finished, Folder, TWO, run, run_in, script};
+use super::{Finished, Folder, TWO, run, run_in, script_with};
 use crate::RunEvent;
 
 /// One block of three trials, of which `b` asks for another path.
@@ -26,8 +26,7 @@ fn is_slow(target: &Target) -> bool {
 /// The segments of each load, each with whether it is on the slow path, and the warnings of a
 /// subject that was measured apart.
 fn loads(answer_us: fn(usize, &Target) -> u64) -> (Vec<Vec<(Segment, bool)>>, usize) {
-    let script = script();
-    script.borrow_mut().answer_us = answer_us;
+    let script = script_with(|it| it.answer_us = answer_us);
     let ran = run(&two_paths(), &script);
     assert!(ran.complete && ran.failures().is_empty());
     let script = script.borrow();
@@ -89,8 +88,7 @@ fn cold(design: &str) -> String {
 }
 
 fn script_of(warm_after_s: f64) -> super::SharedScript {
-    let script = script();
-    script.borrow_mut().warm_after_s = warm_after_s;
+    let script = script_with(|it| it.warm_after_s = warm_after_s);
     script.borrow_mut().answer_us = |_, _| 1_200;
     script
 }

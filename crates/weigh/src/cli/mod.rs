@@ -173,7 +173,7 @@ pub struct RunArgs {
     pub resume: Option<PathBuf>,
     /// What to call this run in a history [default: the commit of the current folder's git
     /// repository].
-    #[arg(long, value_name = "TEXT", conflicts_with_all = ["resume", "dry_run", "plan"])]
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["resume", "dry_run"])]
     pub label: Option<String>,
     /// Seed of every random choice.
     #[arg(long)]
@@ -192,11 +192,8 @@ pub struct RunArgs {
     #[arg(long)]
     pub dry_run: bool,
     /// The time that the run may take, such as 4m: blocks and windows are chosen so that it fits.
-    #[arg(long, value_name = "TIME", value_parser = units::some_time, conflicts_with_all = ["resume", "plan"])]
+    #[arg(long, value_name = "TIME", value_parser = units::some_time, conflicts_with = "resume")]
     pub within: Option<Duration>,
-    /// Measure a pilot of a few blocks, and say how many the experiment needs here: `weigh plan`.
-    #[arg(long, conflicts_with_all = ["resume", "dry_run", "bottleneck"])]
-    pub plan: bool,
     /// Folder of checkouts and builds of revisions [default: $XDG_CACHE_HOME/weigh or
     /// ~/.cache/weigh].
     #[arg(long, value_name = "DIR")]
@@ -333,9 +330,6 @@ pub struct ListArgs {
     /// How the result is printed.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
-    /// The same as --format json.
-    #[arg(long, conflicts_with = "format")]
-    pub json: bool,
 }
 
 /// `weigh install`.

@@ -64,21 +64,4 @@ impl PlanArgs {
         let given = given.into_iter().filter(|(_, is_given)| *is_given);
         given.map(|(option, _)| option).collect()
     }
-
-    /// For `weigh run --plan`.
-    pub fn of(args: &super::RunArgs) -> Self {
-        Self {
-            experiment: args.experiment.clone().unwrap_or_default(),
-            pilot: None,
-            quick: args.quick,
-            out: args.out.clone(),
-            seed: args.seed,
-            set: args.set.clone(),
-            own: args.own.clone(),
-            format: match args.format {
-                super::Format::Text => PlanFormat::Text,
-                super::Format::Json => PlanFormat::Json,
-            },
-        }
-    }
 }

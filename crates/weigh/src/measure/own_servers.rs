@@ -18,8 +18,10 @@ pub enum SubjectValue<'a> {
     Command(&'a str),
     /// A revision of the repository.
     Revision(&'a str),
-    /// The name of a recipe.
-    Recipe { name: &'a str, takes: Upstreams },
+    Recipe {
+        name: &'a str,
+        takes: Upstreams,
+    },
 }
 
 impl<'a> SubjectValue<'a> {

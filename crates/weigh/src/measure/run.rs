@@ -8,12 +8,11 @@ use run::{CallGraph, MayStop, RunError, RunOptions, default_folder};
 use verdict::plan::Noise;
 use verdict::{Analysis, Metric, Verdict};
 
-use crate::cli::{Format, GateArgs, PlanArgs, RunArgs};
+use crate::cli::{Format, GateArgs, RunArgs};
 use crate::failure::Failure;
 use crate::measure::before::Before;
 use crate::measure::builds::prepare;
 use crate::measure::dry_run::dry_run;
-use crate::measure::plan::plan;
 use crate::measure::revision::revision;
 use crate::recipes::{own_program, recipes};
 use crate::show::gates;
@@ -29,9 +28,6 @@ const INVALID: u8 = 4;
 
 /// Runs an experiment, or resumes a run.
 pub fn run(args: &RunArgs) -> Result<u8, Failure> {
-    if args.plan {
-        return plan(&PlanArgs::of(args));
-    }
     let recipes = recipes(&args.own)?;
     if let Some(folder) = &args.resume {
         let mut experiment =

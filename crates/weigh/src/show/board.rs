@@ -58,7 +58,6 @@ impl ::board::Recipes for Known<'_> {
     }
 }
 
-/// The folders of all runs.
 fn run_folders(folders: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut found = Vec::new();
     for folder in folders {

@@ -160,42 +160,8 @@ fn a_signal_ends_it_and_shows_what_was_measured() {
 }
 
 #[test]
-fn wrong_words_are_told_before_anything_is_measured() {
+fn a_server_that_nobody_is_at_has_no_capacity() {
     let place = Place::new();
-    let server = Answering::start(|_| 200);
-    let url = server.url();
-    for (line, says) in [
-        ("", ["--objective", "--concurrency"]),
-        ("--objective p99", ["expected", "`<` or `<=` after `p99`"]),
-        ("--objective p99<10", ["expected", "found `10`"]),
-        (
-            "--objective 'p99<10ms and errors<1%' --errors 2%",
-            ["--errors `2%`: ", "`errors` is limited twice"],
-        ),
-        (
-            "--objective p99<10ms --errors some",
-            ["--errors `some`", "expected"],
-        ),
-        (
-            "--objective p99<10ms --concurrency 1,2",
-            ["cannot be used", "--concurrency"],
-        ),
-        ("--concurrency 1,0", ["--concurrency", "0"]),
-        ("--concurrency 1,2 --rounds 0", ["--rounds 0", "at least 1"]),
-        ("--objective p99<10ms --precision 2", ["share", "2%"]),
-        (
-            "--objective p99<10ms --min 100 --max 50",
-            ["--min 100", "above --max 50"],
-        ),
-        (
-            "--objective p99<10ms --step 20s --step-max 1s",
-            ["--step 20s", "longer than --step-max 1s"],
-        ),
-    ] {
-        let line = format!("capacity {url} {line}");
-        place.run(&line).expect(2).says(&says);
-    }
-    assert_eq!(server.answers(), 0);
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let nobody = format!("http://{}/", free.local_addr().unwrap());
     drop(free);

@@ -158,7 +158,6 @@ impl Agent {
         })
     }
 
-    /// The error of a fault in its pipe.
     pub(crate) fn fault(&mut self, fault: PipeFault) -> AgentError {
         let fault = match fault {
             _ if self.liveness.is_silent() => PipeFault::Silent {

@@ -199,7 +199,6 @@ impl Route {
         })
     }
 
-    /// A device by its index.
     pub(crate) fn device(&mut self, index: u32) -> io::Result<Device> {
         let message = Message::acknowledged(RTM_GETLINK, 0, &interface(index, 0));
         let answer = self.0.request(message)?;

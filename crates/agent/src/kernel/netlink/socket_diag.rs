@@ -35,7 +35,6 @@ mod at {
 /// `SK_MEMINFO_DROPS` is the ninth number of that attribute.
 const DROPS: usize = 8 * 4;
 
-/// A listening socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ListeningSocket {
     pub(crate) address: SocketAddr,

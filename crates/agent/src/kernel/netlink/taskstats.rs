@@ -95,7 +95,6 @@ fn read(answer: &[u8], tid: i32, last: &Thread) -> Option<Thread> {
     })
 }
 
-/// A thread that has exited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ThreadExit {
     pub(crate) tid: i32,

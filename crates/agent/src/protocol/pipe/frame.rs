@@ -47,7 +47,6 @@ impl Side {
 pub(crate) enum Kind {
     /// An order or an answer.
     Message,
-    /// A heartbeat.
     Heartbeat,
     /// The final frame.
     End,

@@ -12,7 +12,6 @@ use super::{ProfileOrder, ServerProfile};
 /// A load, and what is sampled meanwhile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadOrder {
-    /// The load.
     pub job: load::Job,
     /// Servers of this agent to sample.
     pub watch: Vec<String>,

@@ -148,7 +148,6 @@ impl Processes {
     }
 }
 
-/// Gauges of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ServerGauges {
     pub(crate) rss_bytes: u64,

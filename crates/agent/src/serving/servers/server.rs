@@ -75,7 +75,6 @@ impl Server {
         self.child.id() as i32
     }
 
-    /// Its processes.
     pub(super) fn processes(&self) -> Vec<i32> {
         match &self.group {
             Some(group) => group.processes(),

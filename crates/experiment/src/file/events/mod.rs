@@ -121,13 +121,11 @@ fn target(reader: &mut Reader, section: &Section<'_>) -> Option<EventTarget> {
 }
 
 fn missing(reader: &mut Reader, section: &Section<'_>, key: &str, example: &str) {
-    reader.report(
-        Problem::at(
-            section.place,
-            format!("`{}` is missing", section.name_of(key)),
-            format!("`{key}` is expected here"),
-        )
-        .help(format!("add {example}")),
+    reader.advise(
+        section.place,
+        format!("`{}` is missing", section.name_of(key)),
+        format!("`{key}` is expected here"),
+        format!("add {example}"),
     );
 }
 
@@ -154,13 +152,11 @@ fn what(
         return kind.map(EventWhat::Kind);
     };
     let Some(factor) = factors.iter().find(|factor| factor.name == name) else {
-        reader.report(
-            Problem::at(
-                entry.node.place,
-                format!("`{path}` names an unknown factor: `{}`", shown(name)),
-                "not in [factors]",
-            )
-            .help(suggestion(name, "factors", factor_names(factors))),
+        reader.advise(
+            entry.node.place,
+            format!("`{path}` names an unknown factor: `{}`", shown(name)),
+            "not in [factors]",
+            suggestion(name, "factors", factor_names(factors)),
         );
         return None;
     };
@@ -182,13 +178,11 @@ fn what(
 
 fn unknown(reader: &mut Reader, place: Place, path: &str, text: &str) {
     let words = EventKind::ALL.map(EventKind::word);
-    reader.report(
-        Problem::at(
-            place,
-            format!("`{path}`: unknown event `{}`", shown(text)),
-            WORDS,
-        )
-        .help(suggestion(text, "words", words)),
+    reader.advise(
+        place,
+        format!("`{path}`: unknown event `{}`", shown(text)),
+        WORDS,
+        suggestion(text, "words", words),
     );
 }
 
@@ -237,13 +231,11 @@ pub(super) fn check(
 fn check_server(reader: &mut Reader, experiment: &Experiment, name: &str, place: Place) -> bool {
     if experiment.server(name).is_none() {
         let names = experiment.servers.iter().map(|one| one.name.as_str());
-        reader.report(
-            Problem::at(
-                place,
-                format!("no server is called `{}`", shown(name)),
-                "not in [servers]",
-            )
-            .help(suggestion(name, "servers", names)),
+        reader.advise(
+            place,
+            format!("no server is called `{}`", shown(name)),
+            "not in [servers]",
+            suggestion(name, "servers", names),
         );
         return false;
     }
@@ -274,23 +266,19 @@ fn check_design(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment)
     let design = &experiment.design;
     let place = |key| top.place_of(&["design", key]).unwrap_or_default();
     if !design.window.is_zero() {
-        reader.report(
-            Problem::at(
-                place("window"),
-                "an experiment with events has no closed loop",
-                "remove this key",
-            )
-            .help("set the length of the open loop: latency_window = \"10s\""),
+        reader.advise(
+            place("window"),
+            "an experiment with events has no closed loop",
+            "remove this key",
+            "set the length of the open loop: latency_window = \"10s\"",
         );
     }
     if design.apart == Apart::Never {
-        reader.report(
-            Problem::at(
-                place("apart"),
-                "an experiment with events measures each subject with servers of its own",
-                "expected \"always\"",
-            )
-            .help("leave `apart` out: an event must not affect the next subject's servers"),
+        reader.advise(
+            place("apart"),
+            "an experiment with events measures each subject with servers of its own",
+            "expected \"always\"",
+            "leave `apart` out: an event must not affect the next subject's servers",
         );
     }
 }
@@ -319,14 +307,15 @@ fn check_times(
             format!("expected more than {}", duration_text(event.at)),
         ));
     } else if until > window {
-        reader.report(
-            Problem::at(place("until"), beyond("until"), lasts)
-                .help("leave it out to undo the event at the end of the window"),
+        reader.advise(
+            place("until"),
+            beyond("until"),
+            lasts,
+            "leave it out to undo the event at the end of the window",
         );
     }
 }
 
-/// Checks the load of a condition.
 pub(super) fn check_load(reader: &mut Reader, top: &Section<'_>, resolved: &ResolvedCondition) {
     if resolved.events.is_empty() {
         return;
@@ -336,26 +325,22 @@ pub(super) fn check_load(reader: &mut Reader, top: &Section<'_>, resolved: &Reso
         place.unwrap_or_default()
     };
     if resolved.load.rate == Rate::Auto {
-        reader.report(
-            Problem::at(
-                at("rate"),
-                "an experiment with events needs a rate",
-                "expected a number of requests per second",
-            )
-            .help("there is no closed loop to derive it from; set rate = \"2000/s\" in [load]"),
+        reader.advise(
+            at("rate"),
+            "an experiment with events needs a rate",
+            "expected a number of requests per second",
+            "there is no closed loop to derive it from; set rate = \"2000/s\" in [load]",
         );
     }
     if let Some(other) = resolved.subjects.iter().find(|one| !one.driver.is_engine()) {
-        reader.report(
-            Problem::at(
-                at("driver"),
-                format!(
-                    "events need the built-in engine, but the subject `{}` has the driver `{}`",
-                    other.name, other.driver.name
-                ),
-                "not possible with events",
-            )
-            .help("leave `driver` out"),
+        reader.advise(
+            at("driver"),
+            format!(
+                "events need the built-in engine, but the subject `{}` has the driver `{}`",
+                other.name, other.driver.name
+            ),
+            "not possible with events",
+            "leave `driver` out",
         );
     }
 }

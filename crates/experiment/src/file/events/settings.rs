@@ -126,18 +126,15 @@ fn check_keys(
         if kinds.contains(&kind) && !is_given(key) {
             let message = format!("`events[].{key}` is missing");
             let label = format!("\"{}\" needs it", kind.word());
-            reader
-                .report(Problem::at(place("what"), message, label).help(format!("add {example}")));
+            reader.advise(place("what"), message, label, format!("add {example}"));
         }
     }
     if kinds.contains(&EventKind::Rolling) && event.until.is_some() {
-        reader.report(
-            Problem::at(
-                place("until"),
-                "`events[].until` cannot be combined with \"rolling\"",
-                "a rolling restart ends by itself",
-            )
-            .help("remove it: the event ends when the last server is ready again"),
+        reader.advise(
+            place("until"),
+            "`events[].until` cannot be combined with \"rolling\"",
+            "a rolling restart ends by itself",
+            "remove it: the event ends when the last server is ready again",
         );
     }
 }
@@ -151,34 +148,30 @@ fn check_host(
 ) {
     let Some(spec) = experiment.hosts.iter().find(|one| one.name == host) else {
         let names = experiment.hosts.iter().map(|one| one.name.as_str());
-        reader.report(
-            Problem::at(
-                place("host"),
-                format!("no host is called `{}`", shown(host)),
-                "not in [hosts]",
-            )
-            .help(suggestion(host, "hosts", names)),
+        reader.advise(
+            place("host"),
+            format!("no host is called `{}`", shown(host)),
+            "not in [hosts]",
+            suggestion(host, "hosts", names),
         );
         return;
     };
     if !kind.takes_host() {
         let message = format!("\"{}\" is done to a server, not to a host", kind.word());
-        reader.report(
-            Problem::at(place("host"), message, "expected server = \"NAME\"")
-                .help("only \"quota\", \"slow\" and \"loss\" are done to hosts"),
+        reader.advise(
+            place("host"),
+            message,
+            "expected server = \"NAME\"",
+            "only \"quota\", \"slow\" and \"loss\" are done to hosts",
         );
     } else if kind.changes_link() {
         check_link(reader, experiment, host, kind, place("host"));
     } else if spec.quota.is_none() {
-        reader.report(
-            Problem::at(
-                place("host"),
-                format!("the host `{host}` has no quota to change"),
-                "only a host that starts with a quota can get another one",
-            )
-            .help(format!(
-                "give it one that does not limit it, such as quota = 64 in [hosts.{host}]"
-            )),
+        reader.advise(
+            place("host"),
+            format!("the host `{host}` has no quota to change"),
+            "only a host that starts with a quota can get another one",
+            format!("give it one that does not limit it, such as quota = 64 in [hosts.{host}]"),
         );
     }
 }
@@ -207,16 +200,14 @@ fn check_server(
             recipe.is_some_and(|recipe| recipe.can_reload())
         });
         let able: Vec<String> = able.map(|name| format!("`{name}`")).collect();
-        reader.report(
-            Problem::at(
-                place("what"),
-                format!(
-                    "the server `{name}` cannot be reloaded: its recipe `{}` does not say how",
-                    recipe.name
-                ),
-                "the recipe has no [reload]",
-            )
-            .help(format!("recipes that can be reloaded: {}", able.join(", "))),
+        reader.advise(
+            place("what"),
+            format!(
+                "the server `{name}` cannot be reloaded: its recipe `{}` does not say how",
+                recipe.name
+            ),
+            "the recipe has no [reload]",
+            format!("recipes that can be reloaded: {}", able.join(", ")),
         );
     }
 }
@@ -241,13 +232,11 @@ fn check_link(
     if spec.is_some_and(|one| one.link.is_some()) || !is_separate {
         return;
     }
-    reader.report(
-        Problem::at(
-            place,
-            format!("the host `{host}` has no link to change"),
-            format!("\"{}\" changes the link of a host", kind.word()),
-        )
-        .help(format!("add link = {{}} to [hosts.{host}]")),
+    reader.advise(
+        place,
+        format!("the host `{host}` has no link to change"),
+        format!("\"{}\" changes the link of a host", kind.word()),
+        format!("add link = {{}} to [hosts.{host}]"),
     );
 }
 
@@ -334,19 +323,15 @@ pub(super) fn check_own_host(
     let host = experiment.server(name).and_then(|one| one.host.as_deref());
     let is_separate = experiment.hosts_are_apart() || experiment.hosts_are_machines();
     let Some(host) = host.filter(|_| is_separate) else {
-        reader.report(
-            Problem::at(
-                place,
-                format!(
-                    "the server `{name}` cannot be {done}: it is not on a host with its own \
+        reader.advise(
+            place,
+            format!(
+                "the server `{name}` cannot be {done}: it is not on a host with its own \
                      namespace"
-                ),
-                label,
-            )
-            .help(
-                "give it a host of its own ([hosts.NAME], host = \"NAME\"); hosts are \
-                 namespaces as soon as one of them has `link`, `quota`, `access` or `settings`",
             ),
+            label,
+            "give it a host of its own ([hosts.NAME], host = \"NAME\"); hosts are \
+                 namespaces as soon as one of them has `link`, `quota`, `access` or `settings`",
         );
         return;
     };
@@ -365,12 +350,10 @@ pub(super) fn check_own_host(
             ", or write host = \"{host}\" if all of it is meant"
         ));
     }
-    reader.report(
-        Problem::at(
-            place,
-            format!("the server `{name}` cannot be {done} alone: {beside} is on host `{host}` too"),
-            label,
-        )
-        .help(help),
+    reader.advise(
+        place,
+        format!("the server `{name}` cannot be {done} alone: {beside} is on host `{host}` too"),
+        label,
+        help,
     );
 }

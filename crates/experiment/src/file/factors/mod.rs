@@ -91,15 +91,11 @@ fn refuse_kind(reader: &mut Reader, factor: &str, level: &WrittenLevel, wants_ta
         reader.expected(&level.node, &path, form);
         return;
     }
-    reader.report(
-        Problem::at(
-            level.node.place,
-            format!("`{}` is a table", shown(&path)),
-            "expected a string, a number, a boolean or a list of strings",
-        )
-        .help(format!(
-            "keys of [load] that vary together are levels of a factor `{LOAD_FACTOR}`"
-        )),
+    reader.advise(
+        level.node.place,
+        format!("`{}` is a table", shown(&path)),
+        "expected a string, a number, a boolean or a list of strings",
+        format!("keys of [load] that vary together are levels of a factor `{LOAD_FACTOR}`"),
     );
 }
 
@@ -126,24 +122,20 @@ fn load_parts(
         let key = entry.name.as_str();
         let path = format!("{path}.{key}");
         if !VARIED_LOAD_KEYS.contains(&key) {
-            reader.report(
-                Problem::at(
-                    entry.place,
-                    format!("`{}` is not a key of [load] that can vary", shown(key)),
-                    "cannot vary",
-                )
-                .help(suggestion(key, "keys", VARIED_LOAD_KEYS)),
+            reader.advise(
+                entry.place,
+                format!("`{}` is not a key of [load] that can vary", shown(key)),
+                "cannot vary",
+                suggestion(key, "keys", VARIED_LOAD_KEYS),
             );
             continue;
         }
         if factors.iter().any(|factor| factor == key) {
-            reader.report(
-                Problem::at(
-                    entry.place,
-                    format!("`{path}` and the factor `{key}` set the same value"),
-                    "set here",
-                )
-                .help("keep one of the two"),
+            reader.advise(
+                entry.place,
+                format!("`{path}` and the factor `{key}` set the same value"),
+                "set here",
+                "keep one of the two",
             );
             continue;
         }
@@ -214,13 +206,11 @@ fn role(
             shown(name)
         ),
     };
-    reader.report(
-        Problem::at(
-            factor.place,
-            format!("the factor `{}` changes nothing", shown(name)),
-            "nothing uses it",
-        )
-        .help(help),
+    reader.advise(
+        factor.place,
+        format!("the factor `{}` changes nothing", shown(name)),
+        "nothing uses it",
+        help,
     );
     None
 }
@@ -244,17 +234,15 @@ fn param_role(
                 "servers and loads",
             ),
         };
-        reader.report(
-            Problem::at(
-                factor.place,
-                format!(
-                    "the factor `{}`: no {what} is called `{}`",
-                    shown(&factor.name),
-                    shown(server_name)
-                ),
-                format!("expected {form}"),
-            )
-            .help(suggestion(server_name, all, servers.chain(loads))),
+        reader.advise(
+            factor.place,
+            format!(
+                "the factor `{}`: no {what} is called `{}`",
+                shown(&factor.name),
+                shown(server_name)
+            ),
+            format!("expected {form}"),
+            suggestion(server_name, all, servers.chain(loads)),
         );
         return None;
     };
@@ -262,18 +250,16 @@ fn param_role(
     let recipe = recipes.get(&server.recipe)?;
     if recipe.param(param_name).is_none() {
         let names = recipe.params.iter().map(|p| p.name.as_str());
-        reader.report(
-            Problem::at(
-                factor.place,
-                format!(
-                    "the factor `{}`: the recipe `{}` has no parameter `{}`",
-                    shown(&factor.name),
-                    recipe.name,
-                    shown(param_name)
-                ),
-                "expected SERVER.PARAM",
-            )
-            .help(suggestion(param_name, "parameters", names)),
+        reader.advise(
+            factor.place,
+            format!(
+                "the factor `{}`: the recipe `{}` has no parameter `{}`",
+                shown(&factor.name),
+                recipe.name,
+                shown(param_name)
+            ),
+            "expected SERVER.PARAM",
+            suggestion(param_name, "parameters", names),
         );
         return None;
     }

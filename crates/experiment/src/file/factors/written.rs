@@ -47,13 +47,11 @@ pub(crate) fn read(reader: &mut Reader, top: &Section<'_>) -> Vec<WrittenFactor>
             continue;
         };
         if items.is_empty() {
-            reader.report(
-                Problem::at(
-                    entry.node.place,
-                    format!("the factor `{}` is empty", shown(&entry.name)),
-                    "expected at least one level",
-                )
-                .help("remove the factor if it varies nothing"),
+            reader.advise(
+                entry.node.place,
+                format!("the factor `{}` is empty", shown(&entry.name)),
+                "expected at least one level",
+                "remove the factor if it varies nothing",
             );
         }
         conditions = conditions.saturating_mul(items.len().max(1));

@@ -87,19 +87,15 @@ pub(crate) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experim
         for host in &experiment.hosts {
             for key in ["binary", "address"] {
                 if let Some(place) = top.place_of(&["hosts", &host.name, key]) {
-                    reader.report(
-                        Problem::at(
-                            place,
-                            format!(
-                                "`hosts.{}.{key}` is for hosts on other machines, and there is none",
-                                host.name
-                            ),
-                            "has no effect",
-                        )
-                        .help(
-                            "add `ssh`, `exec` or a preset to each host on another machine, or \
-                             remove this key",
+                    reader.advise(
+                        place,
+                        format!(
+                            "`hosts.{}.{key}` is for hosts on other machines, and there is none",
+                            host.name
                         ),
+                        "has no effect",
+                        "add `ssh`, `exec` or a preset to each host on another machine, or \
+                             remove this key",
                     );
                 }
             }
@@ -112,17 +108,15 @@ pub(crate) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experim
         for key in MADE {
             let name = host.declared_name();
             if let Some(place) = top.place_of(&["hosts", name, key]) {
-                reader.report(
-                    Problem::at(
-                        place,
-                        format!("`hosts.{name}.{key}` is not possible with {way}"),
-                        "only hosts on this machine can have this",
-                    )
-                    .help(format!(
+                reader.advise(
+                    place,
+                    format!("`hosts.{name}.{key}` is not possible with {way}"),
+                    "only hosts on this machine can have this",
+                    format!(
                         "remove it, or `{way}` from `{}`: simulated hosts and other machines \
                          cannot be mixed",
                         first.declared_name()
-                    )),
+                    ),
                 );
             }
         }
@@ -157,6 +151,6 @@ pub(crate) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experim
         }
     }
     for (table, problem) in loads::without_host(top, experiment) {
-        reader.report(Problem::at(at(&table), problem.0, problem.1).help(help.clone()));
+        reader.advise(at(&table), problem.0, problem.1, help.clone());
     }
 }

@@ -116,13 +116,11 @@ fn cpus(reader: &mut Reader, host: &Section<'_>) -> Option<Vec<u32>> {
         }
     }
     if cpus.is_empty() {
-        reader.report(
-            Problem::at(
-                entry.node.place,
-                format!("`{path}` is empty"),
-                "expected at least one CPU number",
-            )
-            .help("leave the key out to bind nothing"),
+        reader.advise(
+            entry.node.place,
+            format!("`{path}` is empty"),
+            "expected at least one CPU number",
+            "leave the key out to bind nothing",
         );
     }
     Some(cpus)
@@ -169,13 +167,11 @@ fn link(reader: &mut Reader, host: &Section<'_>) -> Option<LinkSpec> {
         && let Some((entry, path)) = link.entry("jitter")
     {
         let rtt = units::duration_text(Duration::from_nanos(spec.rtt_ns));
-        reader.report(
-            Problem::at(
-                entry.node.place,
-                format!("`{path}` is more than the round-trip time"),
-                format!("expected at most {rtt}"),
-            )
-            .help("a packet cannot arrive before it is sent; raise `rtt` or lower `jitter`"),
+        reader.advise(
+            entry.node.place,
+            format!("`{path}` is more than the round-trip time"),
+            format!("expected at most {rtt}"),
+            "a packet cannot arrive before it is sent; raise `rtt` or lower `jitter`",
         );
     }
     Some(spec)
@@ -205,16 +201,12 @@ fn settings(reader: &mut Reader, host: &Section<'_>) -> Vec<(String, String)> {
         let name = &entry.name;
         let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         if !name.chars().all(good) || !name.starts_with("net.") || name.contains("..") {
-            reader.report(
-                Problem::at(
-                    entry.place,
-                    format!("`{}` is not a host setting", shown(name)),
-                    "expected a name such as \"net.core.somaxconn\"",
-                )
-                .help(
-                    "only settings of the network exist per host; [sysctls] compares the others, \
+            reader.advise(
+                entry.place,
+                format!("`{}` is not a host setting", shown(name)),
+                "expected a name such as \"net.core.somaxconn\"",
+                "only settings of the network exist per host; [sysctls] compares the others, \
                      which the whole machine shares",
-                ),
             );
         }
         let value = match &entry.node.tree {
@@ -262,7 +254,7 @@ pub(super) fn check_apart(reader: &mut Reader, top: &Section<'_>, experiment: &E
         }
     }
     for (table, problem) in loads::without_host(top, experiment) {
-        reader.report(Problem::at(at(&table), problem.0, problem.1).help(help));
+        reader.advise(at(&table), problem.0, problem.1, help);
     }
     for subject in &experiment.subjects {
         if let Target::Address(address) = &subject.target {

@@ -19,13 +19,11 @@ pub(crate) fn asks_engine(host: &HostSpec) -> bool {
 pub(crate) fn hosts(reader: &mut Reader, table: &Section<'_>, host: HostSpec) -> Vec<HostSpec> {
     let given: Vec<_> = KEYS.iter().filter_map(|key| table.entry(key)).collect();
     if let [_, (second, path), ..] = given.as_slice() {
-        reader.report(
-            Problem::at(
-                second.node.place,
-                format!("`{path}`: the host is reached in two ways"),
-                "the second",
-            )
-            .help(format!("keep one of {}", KEYS.join(", "))),
+        reader.advise(
+            second.node.place,
+            format!("`{path}`: the host is reached in two ways"),
+            "the second",
+            format!("keep one of {}", KEYS.join(", ")),
         );
     }
     let name = host.name.clone();
@@ -65,13 +63,11 @@ fn ssh(reader: &mut Reader, host: &Section<'_>) -> Option<String> {
         return Some(ssh);
     }
     let (entry, path) = host.entry("ssh")?;
-    reader.report(
-        Problem::at(
-            entry.node.place,
-            format!("`{path}` is not an ssh destination: {}", shown(&ssh)),
-            "expected \"user@machine\", or a name of ~/.ssh/config",
-        )
-        .help("set port, keys and jump hosts in ~/.ssh/config, under a name for the host"),
+    reader.advise(
+        entry.node.place,
+        format!("`{path}` is not an ssh destination: {}", shown(&ssh)),
+        "expected \"user@machine\", or a name of ~/.ssh/config",
+        "set port, keys and jump hosts in ~/.ssh/config, under a name for the host",
     );
     None
 }
@@ -130,14 +126,12 @@ fn exec(reader: &mut Reader, table: &Section<'_>) -> Option<Vec<String>> {
     if words.first().is_some_and(|word| !word.is_empty()) {
         return Some(words);
     }
-    reader.report(
-        Problem::at(
-            entry.node.place,
-            format!("`{path}` names no program"),
-            "expected a command, such as [\"kubectl\", \"exec\", \"-i\", \"pod-1\", \"--\", \
+    reader.advise(
+        entry.node.place,
+        format!("`{path}` names no program"),
+        "expected a command, such as [\"kubectl\", \"exec\", \"-i\", \"pod-1\", \"--\", \
              \"weigh\", \"agent\"]",
-        )
-        .help("its standard input and output have to be those of a `weigh agent`"),
+        "its standard input and output have to be those of a `weigh agent`",
     );
     None
 }

@@ -34,13 +34,11 @@ pub(crate) fn curve(reader: &mut Reader, load: &Section<'_>) -> Option<CurveSpec
     };
     if let Some((entry, path)) = bounds {
         let Some(spec) = &mut spec else {
-            reader.report(
-                Problem::at(
-                    entry.place,
-                    format!("`{path}` without a curve"),
-                    "bounds of the 99th percentile are for a curve",
-                )
-                .help("add curve = true to [load], or remove this key"),
+            reader.advise(
+                entry.place,
+                format!("`{path}` without a curve"),
+                "bounds of the 99th percentile are for a curve",
+                "add curve = true to [load], or remove this key",
             );
             return None;
         };
@@ -54,13 +52,11 @@ pub(crate) fn curve(reader: &mut Reader, load: &Section<'_>) -> Option<CurveSpec
 fn points(reader: &mut Reader, node: &Node, items: &[Node], path: &str) -> Option<CurveSpec> {
     let (mut rates, mut shares) = (Vec::new(), Vec::new());
     if items.is_empty() || items.len() > POINTS_MAX {
-        reader.report(
-            Problem::at(
-                node.place,
-                format!("`{path}` has {} points", items.len()),
-                format!("expected 1 to {POINTS_MAX}"),
-            )
-            .help("write curve = true to have the rates chosen from the first block"),
+        reader.advise(
+            node.place,
+            format!("`{path}` has {} points", items.len()),
+            format!("expected 1 to {POINTS_MAX}"),
+            "write curve = true to have the rates chosen from the first block",
         );
         return None;
     }
@@ -75,13 +71,11 @@ fn points(reader: &mut Reader, node: &Node, items: &[Node], path: &str) -> Optio
             Tree::Text(text) => match units::rate(text) {
                 Ok(per_s) => rates.push((per_s, item)),
                 Err(reason) => {
-                    reader.report(
-                        Problem::at(
-                            item.place,
-                            format!("`{path}`: `{}` is neither a rate nor a share", shown(text)),
-                            reason,
-                        )
-                        .help(format!("expected {FORM}")),
+                    reader.advise(
+                        item.place,
+                        format!("`{path}`: `{}` is neither a rate nor a share", shown(text)),
+                        reason,
+                        format!("expected {FORM}"),
                     );
                     return None;
                 }
@@ -173,13 +167,11 @@ pub(crate) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experim
     }
     let place = top.place_of(&["load", "curve"]).unwrap_or_default();
     if !experiment.events.is_empty() {
-        reader.report(
-            Problem::at(
-                place,
-                "`load.curve` cannot be combined with `events`",
-                "an event would change the latency at some rates only",
-            )
-            .help("remove one of the two"),
+        reader.advise(
+            place,
+            "`load.curve` cannot be combined with `events`",
+            "an event would change the latency at some rates only",
+            "remove one of the two",
         );
     }
     let conditions = experiment.conditions();
@@ -189,16 +181,14 @@ pub(crate) fn check(reader: &mut Reader, top: &Section<'_>, experiment: &Experim
         Some((found.name, found.driver.name))
     });
     if let Some((subject, driver)) = outside {
-        reader.report(
-            Problem::at(
-                place,
-                format!(
-                    "`load.curve` needs the built-in engine, but the subject `{subject}` has the \
+        reader.advise(
+            place,
+            format!(
+                "`load.curve` needs the built-in engine, but the subject `{subject}` has the \
                      driver `{driver}`"
-                ),
-                "an outside driver cannot alternate between subjects at given rates",
-            )
-            .help("remove `driver` or `curve`"),
+            ),
+            "an outside driver cannot alternate between subjects at given rates",
+            "remove `driver` or `curve`",
         );
     }
 }

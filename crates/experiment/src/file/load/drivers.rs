@@ -35,16 +35,14 @@ pub(crate) fn chosen(
     let with = section.section(reader, "with");
     let Some((entry, path)) = section.entry("driver") else {
         if let Some(with) = with {
-            reader.report(
-                Problem::at(
-                    with.place,
-                    format!("`{}` has no driver", with.path),
-                    "expected `driver` beside it",
-                )
-                .help(format!(
+            reader.advise(
+                with.place,
+                format!("`{}` has no driver", with.path),
+                "expected `driver` beside it",
+                format!(
                     "add a line such as: driver = \"NAME\"; the built-in `{ENGINE}` takes no \
                      parameters"
-                )),
+                ),
             );
         }
         return None;
@@ -63,13 +61,11 @@ fn choice(
     let driver = recipes.driver(name);
     if driver.is_none() && name != ENGINE {
         let names = std::iter::once(ENGINE).chain(recipes.drivers().names());
-        reader.report(
-            Problem::at(
-                place,
-                format!("no driver is called `{}`", shown(name)),
-                "unknown driver",
-            )
-            .help(suggestion(name, "drivers", names)),
+        reader.advise(
+            place,
+            format!("no driver is called `{}`", shown(name)),
+            "unknown driver",
+            suggestion(name, "drivers", names),
         );
         return None;
     }
@@ -82,13 +78,11 @@ fn choice(
                 params.insert(param.name.clone(), value.clone());
             }
             None if param.optional => {}
-            None => reader.report(
-                Problem::at(
-                    place,
-                    format!("the driver `{name}` needs the parameter `{}`", param.name),
-                    format!("expected `with.{}`, {}", param.name, param.takes()),
-                )
-                .help(format!("`{}`: {}", param.name, param.doc)),
+            None => reader.advise(
+                place,
+                format!("the driver `{name}` needs the parameter `{}`", param.name),
+                format!("expected `with.{}`, {}", param.name, param.takes()),
+                format!("`{}`: {}", param.name, param.doc),
             ),
         }
     }
@@ -120,16 +114,14 @@ fn given(
         let path = with.name_of(&entry.name);
         let Some(param) = params.iter().find(|param| param.name == entry.name) else {
             let names = params.iter().map(|param| param.name.as_str());
-            reader.report(
-                Problem::at(
-                    entry.place,
-                    format!(
-                        "the driver `{name}` has no parameter `{}`",
-                        shown(&entry.name)
-                    ),
-                    "unknown parameter",
-                )
-                .help(suggestion(&entry.name, "parameters", names)),
+            reader.advise(
+                entry.place,
+                format!(
+                    "the driver `{name}` has no parameter `{}`",
+                    shown(&entry.name)
+                ),
+                "unknown parameter",
+                suggestion(&entry.name, "parameters", names),
             );
             continue;
         };
@@ -185,17 +177,15 @@ pub(crate) fn check(
             driver.schemes.iter().map(String::as_str).collect()
         });
         if !schemes.contains(&subject.scheme.as_str()) {
-            reader.report(
-                Problem::at(
-                    subject_place(top, subject),
-                    format!(
-                        "the driver `{name}` does not support {}://, which subject `{}` uses",
-                        subject.scheme,
-                        shown(&subject.name)
-                    ),
-                    format!("expected {}://", schemes.join(":// or ")),
-                )
-                .help(others(recipes, &subject.scheme)),
+            reader.advise(
+                subject_place(top, subject),
+                format!(
+                    "the driver `{name}` does not support {}://, which subject `{}` uses",
+                    subject.scheme,
+                    shown(&subject.name)
+                ),
+                format!("expected {}://", schemes.join(":// or ")),
+                others(recipes, &subject.scheme),
             );
             return;
         }
@@ -204,13 +194,11 @@ pub(crate) fn check(
         let status = experiment.expect.status;
         if !(200..400).contains(&status) && !driver.uses("expect_status") {
             let place = top.place_of(&["expect", "status"]);
-            reader.report(
-                Problem::at(
-                    place.unwrap_or_else(|| subject_place(top, subject)),
-                    format!("the driver `{name}` cannot accept status {status}"),
-                    "it counts such responses as failures",
-                )
-                .help(format!("measure it with driver = \"{ENGINE}\"")),
+            reader.advise(
+                place.unwrap_or_else(|| subject_place(top, subject)),
+                format!("the driver `{name}` cannot accept status {status}"),
+                "it counts such responses as failures",
+                format!("measure it with driver = \"{ENGINE}\""),
             );
         }
     }
@@ -248,22 +236,18 @@ fn mixed(reader: &mut Reader, top: &Section<'_>, resolved: &ResolvedCondition) {
     let engine = resolved.subjects.iter().find(|s| s.driver.is_engine());
     let other = resolved.subjects.iter().find(|s| !s.driver.is_engine());
     if let Some((engine, other)) = engine.zip(other) {
-        reader.report(
-            Problem::at(
-                subject_place(top, other),
-                format!(
-                    "subject `{}` uses the driver `{}`, and `{}` the built-in \
+        reader.advise(
+            subject_place(top, other),
+            format!(
+                "subject `{}` uses the driver `{}`, and `{}` the built-in \
                      `{ENGINE}`",
-                    shown(&other.name),
-                    other.driver.name,
-                    shown(&engine.name)
-                ),
-                "an outside driver and the engine cannot alternate within a block",
-            )
-            .help(
-                "give all subjects a driver that runs as a process of its own; for the engine \
-                 that is driver = \"weigh\"",
+                shown(&other.name),
+                other.driver.name,
+                shown(&engine.name)
             ),
+            "an outside driver and the engine cannot alternate within a block",
+            "give all subjects a driver that runs as a process of its own; for the engine \
+                 that is driver = \"weigh\"",
         );
     }
 }

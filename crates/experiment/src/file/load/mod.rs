@@ -300,13 +300,11 @@ fn tls_names(
     };
     for (name, place) in &names {
         if !known.iter().any(|one| one.eq_ignore_ascii_case(name)) {
-            reader.report(
-                Problem::at(
-                    *place,
-                    format!("`{path}` has an unknown name: `{}`", shown(name)),
-                    "unknown",
-                )
-                .help(suggestion(name, "names", known.iter().copied())),
+            reader.advise(
+                *place,
+                format!("`{path}` has an unknown name: `{}`", shown(name)),
+                "unknown",
+                suggestion(name, "names", known.iter().copied()),
             );
         }
     }
@@ -355,27 +353,21 @@ fn headers(reader: &mut Reader, load: &Section<'_>) -> Vec<(String, String)> {
             .iter()
             .any(|own| entry.name.eq_ignore_ascii_case(own))
         {
-            reader.report(
-                Problem::at(
-                    entry.place,
-                    format!("`{}` cannot be given as a header", shown(&entry.name)),
-                    "the length of the body follows from `body`",
-                )
-                .help("give the body as [load] body = \"...\"; body = \"\" sends a length of 0"),
+            reader.advise(
+                entry.place,
+                format!("`{}` cannot be given as a header", shown(&entry.name)),
+                "the length of the body follows from `body`",
+                "give the body as [load] body = \"...\"; body = \"\" sends a length of 0",
             );
         }
         // The connection could not be used again (RFC 9112, 9.6).
         let closes = |option: &str| option.trim().eq_ignore_ascii_case("close");
         if entry.name.eq_ignore_ascii_case("Connection") && value.split(',').any(closes) {
-            reader.report(
-                Problem::at(
-                    entry.place,
-                    "`Connection: close` cannot be given as a header",
-                    "the load would use its connections again",
-                )
-                .help(
-                    "[load] keepalive = false opens a connection per request and sends this header",
-                ),
+            reader.advise(
+                entry.place,
+                "`Connection: close` cannot be given as a header",
+                "the load would use its connections again",
+                "[load] keepalive = false opens a connection per request and sends this header",
             );
         }
         let is_same = |(name, _): &&(String, String)| name.eq_ignore_ascii_case(&entry.name);

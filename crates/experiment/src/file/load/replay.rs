@@ -121,7 +121,7 @@ pub(in crate::file) fn fit(reader: &mut Reader, top: &Section<'_>, experiment: &
     let (rate_per_s, length) = (replay.rate_per_s(), replay.length());
     let mut refuse = |path: &str, place: Place, why: &str, help: &str| {
         let message = format!("`{path}` does not go with `load.replay`");
-        reader.report(Problem::at(place, message, why).help(help));
+        reader.advise(place, message, why, help);
     };
     for table in ["design", "quick"] {
         let Some(Tree::Table(keys)) = top.table.get(table).map(|entry| &entry.node.tree) else {

@@ -246,7 +246,7 @@ impl Check<'_> {
             .find(|(other, is_given, _)| *is_given && *other != key);
         if let Some((other, _, why)) = other {
             let message = format!("`{key}` and `{other}` exclude each other");
-            reader.report(Problem::at(place, message, *why).help("keep one of the two"));
+            reader.advise(place, message, *why, "keep one of the two");
         }
         if let Some(other) = self.subjects.iter().find(|one| !one.driver.is_engine()) {
             let message = format!(

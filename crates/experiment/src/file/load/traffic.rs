@@ -210,7 +210,7 @@ impl OfLoad<'_> {
 
     fn refuse(&self, reader: &mut Reader, key: &str, message: &str, label: &str, help: &str) {
         let place = self.place(key).unwrap_or_default();
-        reader.report(Problem::at(place, message, label).help(help));
+        reader.advise(place, message, label, help);
     }
 
     /// Refuses a key beside another.
@@ -418,6 +418,6 @@ impl OfLoad<'_> {
         let message = format!("`expect.{given}` and `{key}` exclude each other");
         let place = self.top.place_of(&["expect", given]).unwrap_or_default();
         let label = "messages are checked by their format";
-        reader.report(Problem::at(place, message, label).help(format!("remove `{given}`")));
+        reader.advise(place, message, label, format!("remove `{given}`"));
     }
 }

@@ -114,13 +114,11 @@ fn set(reader: &mut Reader, key: &str, value: &str) -> Option<Set> {
         end: key.len(),
     };
     let Some(path) = key_path(key) else {
-        reader.report(
-            Problem::at(
-                key_place,
-                format!("--set: `{}` is not a key", shown(key)),
-                "expected a key of the experiment file",
-            )
-            .help("write --set TABLE.KEY=VALUE, such as --set design.blocks=3"),
+        reader.advise(
+            key_place,
+            format!("--set: `{}` is not a key", shown(key)),
+            "expected a key of the experiment file",
+            "write --set TABLE.KEY=VALUE, such as --set design.blocks=3",
         );
         return None;
     };
@@ -240,16 +238,14 @@ fn names_something(reader: &mut Reader, top: &Table, set: &Set) -> bool {
     if known.contains(&name) {
         return true;
     }
-    reader.report(
-        Problem::at(
-            set.key,
-            format!(
-                "--set {}: nothing in `{kind}` is called `{name}`",
-                set.path.join(".")
-            ),
-            "no such name",
-        )
-        .help(suggestion(name, kind, known)),
+    reader.advise(
+        set.key,
+        format!(
+            "--set {}: nothing in `{kind}` is called `{name}`",
+            set.path.join(".")
+        ),
+        "no such name",
+        suggestion(name, kind, known),
     );
     false
 }
@@ -305,16 +301,14 @@ fn check_quick_factors(reader: &mut Reader, top: &Table) {
     for entry in &chosen.entries {
         let Some(factor) = factors.get(&entry.name) else {
             let names = factors.entries.iter().map(|e| e.name.as_str());
-            reader.report(
-                Problem::at(
-                    entry.place,
-                    format!(
-                        "`quick.factors` names an unknown factor: `{}`",
-                        shown(&entry.name)
-                    ),
-                    "not in [factors]",
-                )
-                .help(suggestion(&entry.name, "factors", names)),
+            reader.advise(
+                entry.place,
+                format!(
+                    "`quick.factors` names an unknown factor: `{}`",
+                    shown(&entry.name)
+                ),
+                "not in [factors]",
+                suggestion(&entry.name, "factors", names),
             );
             continue;
         };
@@ -326,13 +320,11 @@ fn check_quick_factors(reader: &mut Reader, top: &Table) {
         let all: Vec<String> = all.iter().take(1000).map(level_text).collect();
         for level in some.iter().take(1000) {
             if !all.contains(&level_text(level)) {
-                reader.report(
-                    Problem::at(
-                        level.place,
-                        format!("`{}` does not have this level", shown(&entry.name)),
-                        "not among the levels in [factors]",
-                    )
-                    .help(format!("its levels: {}", all.join(", "))),
+                reader.advise(
+                    level.place,
+                    format!("`{}` does not have this level", shown(&entry.name)),
+                    "not among the levels in [factors]",
+                    format!("its levels: {}", all.join(", ")),
                 );
             }
         }
@@ -362,16 +354,14 @@ fn check_quick_subjects(reader: &mut Reader, top: &Table) {
     for (name, place) in quick_subjects(top) {
         if subjects.get(&name).is_none() {
             let names = subjects.entries.iter().map(|e| e.name.as_str());
-            reader.report(
-                Problem::at(
-                    place,
-                    format!(
-                        "`quick.subjects` names an unknown subject: `{}`",
-                        shown(&name)
-                    ),
-                    "not in [subjects]",
-                )
-                .help(suggestion(&name, "subjects", names)),
+            reader.advise(
+                place,
+                format!(
+                    "`quick.subjects` names an unknown subject: `{}`",
+                    shown(&name)
+                ),
+                "not in [subjects]",
+                suggestion(&name, "subjects", names),
             );
         }
     }

@@ -44,13 +44,11 @@ fn baseline(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
         return;
     }
     if let Some(place) = top.place_of(&["design", "baseline"]) {
-        reader.report(
-            Problem::at(
-                place,
-                format!("the baseline `{}` is not a subject", shown(baseline)),
-                "not in [subjects]",
-            )
-            .help(suggestion(baseline, "subjects", names)),
+        reader.advise(
+            place,
+            format!("the baseline `{}` is not a subject", shown(baseline)),
+            "not in [subjects]",
+            suggestion(baseline, "subjects", names),
         );
     }
 }
@@ -87,13 +85,11 @@ fn host_names(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
     for (host, path) in wanted {
         if !names.contains(&host) {
             let place = top.place_of(&path).unwrap_or_default();
-            reader.report(
-                Problem::at(
-                    place,
-                    format!("no host is called `{}`", shown(host)),
-                    "not in [hosts]",
-                )
-                .help(suggestion(host, "hosts", names.iter().copied())),
+            reader.advise(
+                place,
+                format!("no host is called `{}`", shown(host)),
+                "not in [hosts]",
+                suggestion(host, "hosts", names.iter().copied()),
             );
         }
     }
@@ -120,7 +116,7 @@ fn hosts_of_load(
     let mut refuse = |place: Option<Place>, label: &str, help: &str| {
         let place = place.or(hosts).unwrap_or_default();
         let message = format!("a load from {count} hosts is not possible here");
-        reader.report(Problem::at(place, message, label).help(help));
+        reader.advise(place, message, label, help);
     };
     let from = name.map_or(LOAD_HOST_FACTOR.to_owned(), |name| {
         format!("{name}.{LOAD_HOST_FACTOR}")
@@ -176,13 +172,11 @@ fn circles(reader: &mut Reader, top: &Section<'_>, experiment: &Experiment) {
                 .place_of(&["servers", first, "upstreams"])
                 .unwrap_or_default();
             let shown: Vec<String> = circle.iter().map(|name| format!("`{name}`")).collect();
-            reader.report(
-                Problem::at(
-                    place,
-                    format!("the upstreams form a cycle: {}", shown.join(" -> ")),
-                    "a request would never be answered",
-                )
-                .help("remove one of them from another's `upstreams`"),
+            reader.advise(
+                place,
+                format!("the upstreams form a cycle: {}", shown.join(" -> ")),
+                "a request would never be answered",
+                "remove one of them from another's `upstreams`",
             );
             // Other cycles would share servers with this one.
             return;
@@ -381,13 +375,11 @@ fn check_http(
     if let Some(subject) = unused.filter(|_| subjects.iter().all(|one| one.streams.is_none())) {
         let place = top.place_of(&path_of_load(name, "streams"));
         let place = place.or(top.place_of(&["subjects", &subject.name]));
-        reader.report(
-            Problem::at(
-                place.unwrap_or_default(),
-                "`streams` needs HTTP/2 or HTTP/3",
-                "under one of the conditions the load is HTTP/1.1",
-            )
-            .help("add http = \"2\", or http = \"3\""),
+        reader.advise(
+            place.unwrap_or_default(),
+            "`streams` needs HTTP/2 or HTTP/3",
+            "under one of the conditions the load is HTTP/1.1",
+            "add http = \"2\", or http = \"3\"",
         );
     }
 }

@@ -114,13 +114,11 @@ fn find_recipe<'r>(
     let recipe = recipes.get(name);
     if recipe.is_none() {
         let place = section.value_place("recipe");
-        reader.report(
-            Problem::at(
-                place,
-                format!("no recipe is called `{}`", shown(name)),
-                "unknown recipe",
-            )
-            .help(suggestion(name, "recipes", recipes.names())),
+        reader.advise(
+            place,
+            format!("no recipe is called `{}`", shown(name)),
+            "unknown recipe",
+            suggestion(name, "recipes", recipes.names()),
         );
     }
     recipe
@@ -134,23 +132,18 @@ fn upstreams(reader: &mut Reader, section: &Section<'_>, names: &[&str]) -> Vec<
         } else if let Ok(addr) = text.parse() {
             upstreams.push(Upstream::Address(addr));
         } else {
-            reader.report(
-                Problem::at(
-                    place,
+            reader.advise(place,
                     format!(
                         "`{}`: no server is called `{}`",
                         section.name_of("upstreams"),
                         shown(&text)
                     ),
-                    "not in [servers]",
-                )
-                .help(suggestion_or(
+                    "not in [servers]", suggestion_or(
                     &text,
                     "servers",
                     names.iter().copied(),
                     "for something that already runs write its IP address and port, such as \"127.0.0.1:8080\"",
-                )),
-            );
+                ));
             // Kept, so that its absence is not a second mistake.
             upstreams.push(Upstream::Server(text));
         }
@@ -196,16 +189,14 @@ fn with(
             }
             None if param.optional => {}
             None if has_factor(section, param, factors) => {}
-            None => reader.report(
-                Problem::at(
-                    section.place,
-                    format!(
-                        "`{}` needs the parameter `{}` of the recipe `{}`",
-                        section.path, param.name, recipe.name
-                    ),
-                    format!("expected `with.{}`, {}", param.name, param.takes()),
-                )
-                .help(format!("`{}`: {}", param.name, param.doc)),
+            None => reader.advise(
+                section.place,
+                format!(
+                    "`{}` needs the parameter `{}` of the recipe `{}`",
+                    section.path, param.name, recipe.name
+                ),
+                format!("expected `with.{}`, {}", param.name, param.takes()),
+                format!("`{}`: {}", param.name, param.doc),
             ),
         }
     }
@@ -225,17 +216,15 @@ pub(super) fn given_params(
         match recipe.param(&entry.name) {
             None => {
                 let names = recipe.params.iter().map(|param| param.name.as_str());
-                reader.report(
-                    Problem::at(
-                        entry.place,
-                        format!(
-                            "the recipe `{}` has no parameter `{}`",
-                            recipe.name,
-                            shown(&entry.name)
-                        ),
-                        "unknown parameter",
-                    )
-                    .help(suggestion(&entry.name, "parameters", names)),
+                reader.advise(
+                    entry.place,
+                    format!(
+                        "the recipe `{}` has no parameter `{}`",
+                        recipe.name,
+                        shown(&entry.name)
+                    ),
+                    "unknown parameter",
+                    suggestion(&entry.name, "parameters", names),
                 );
             }
             Some(param) => {
@@ -268,13 +257,11 @@ fn parameter(
         && let Some(name) = only_placeholder(text)
     {
         let Some(factor) = factor_of(name) else {
-            reader.report(
-                Problem::at(
-                    entry.node.place,
-                    format!("`{path}`: no factor is called `{name}`"),
-                    "`{…}` does not name a factor",
-                )
-                .help(suggestion(name, "factors", factor_names(factors))),
+            reader.advise(
+                entry.node.place,
+                format!("`{path}`: no factor is called `{name}`"),
+                "`{…}` does not name a factor",
+                suggestion(name, "factors", factor_names(factors)),
             );
             return None;
         };

@@ -136,25 +136,21 @@ fn env(reader: &mut Reader, section: &Section<'_>, entry: &Entry, variables: &mu
 
 fn check_command(reader: &mut Reader, section: &Section<'_>, factors: &[WrittenFactor]) {
     if section.table.get(COMMAND).is_none() && !has_factor(section, COMMAND, factors) {
-        reader.report(
-            Problem::at(
-                section.place,
-                format!("`{}` has neither a command nor a recipe", section.path),
-                "expected `command`, `image` or `recipe`",
-            )
-            .help("add a line such as: command = [\"./server\", \"--port\", \"{port}\"]"),
+        reader.advise(
+            section.place,
+            format!("`{}` has neither a command nor a recipe", section.path),
+            "expected `command`, `image` or `recipe`",
+            "add a line such as: command = [\"./server\", \"--port\", \"{port}\"]",
         );
     }
     let has = |key: &str| section.table.get(key).is_some() || has_factor(section, key, factors);
     for key in ["build", "repository"] {
         if let Some(entry) = section.table.get(key).filter(|_| !has("revision")) {
-            reader.report(
-                Problem::at(
-                    entry.place,
-                    format!("`{}` needs a revision", section.name_of(key)),
-                    "nothing is checked out",
-                )
-                .help("add revision = \"main\", or \".\" for the working tree"),
+            reader.advise(
+                entry.place,
+                format!("`{}` needs a revision", section.name_of(key)),
+                "nothing is checked out",
+                "add revision = \"main\", or \".\" for the working tree",
             );
         }
     }
@@ -186,16 +182,12 @@ fn check_port(reader: &mut Reader, section: &Section<'_>, params: &Table, is_ima
     });
     let texts: Vec<&str> = texts.collect();
     if !texts.is_empty() && !texts.into_iter().any(names_a_port) {
-        reader.report(
-            Problem::at(
-                command.node.place,
-                format!("`{}` does not say which port to listen on", section.path),
-                "expected {port} somewhere",
-            )
-            .help(
-                "write {port} where the command takes its port; for a program that reads the \
+        reader.advise(
+            command.node.place,
+            format!("`{}` does not say which port to listen on", section.path),
+            "expected {port} somewhere",
+            "write {port} where the command takes its port; for a program that reads the \
                  variable PORT, begin with PORT={port}; for one with a fixed port, add `port`",
-            ),
         );
     }
 }
@@ -204,18 +196,16 @@ fn check_port(reader: &mut Reader, section: &Section<'_>, params: &Table, is_ima
 fn check_factors(reader: &mut Reader, section: &Section<'_>, factors: &[WrittenFactor]) {
     for factor in factors {
         if PLACEHOLDERS.contains(&factor.name.as_str()) {
-            reader.report(
-                Problem::at(
-                    factor.place,
-                    format!(
-                        "a factor cannot be called `{0}` here: {{{0}}} stands for something else in \
+            reader.advise(
+                factor.place,
+                format!(
+                    "a factor cannot be called `{0}` here: {{{0}}} stands for something else in \
                          the command of `{1}`",
-                        factor.name,
-                        shown(&section.path)
-                    ),
-                    "a name of commands",
-                )
-                .help("give the factor another name"),
+                    factor.name,
+                    shown(&section.path)
+                ),
+                "a name of commands",
+                "give the factor another name",
             );
         }
     }

@@ -1,38 +1,16 @@
 //! Events of every kind, and the mistakes that can be made in them.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
+use crate::recipes::rules::context;
 use crate::support::{good, parse, recipes, rendered, scratch, shown};
 use experiment::manifest::Value;
 use experiment::recipe::{Behind, ReloadSign, ReloadState, RenderContext, Rendered};
 use experiment::{EventKind, EventTarget, Recipes};
 
-const TEXT: &str = r#"title = "what happens"
-[hosts.client]
-link = {}
-[hosts.vm]
-link = {}
-quota = 4
-[hosts.one]
-link = { rtt = "2ms" }
-[servers.one]
-recipe = "origin"
-host = "one"
-[servers.lb]
-recipe = "balance"
-host = "vm"
-upstreams = ["one"]
-with = { mode = "http" }
-[subjects]
-lb = "http://lb/"
-EVENTS
-[load]
-host = "client"
-rate = "500/s"
-[design]
-latency_window = "10s"
-"#;
+const TEXT: &str = include_str!("../../good/events.toml");
 
 /// The experiment with these tables `[[events]]`.
 fn with(events: &[&str]) -> String {
@@ -45,7 +23,7 @@ fn with(events: &[&str]) -> String {
         true => "[factors]\nwait = [100, 200]\n",
         false => "",
     };
-    TEXT.replace("EVENTS", &format!("{factors}{events}"))
+    TEXT.replace("# EVENTS", &format!("{factors}{events}"))
 }
 
 const RELOAD: &str = "at = \"1s\"\nserver = \"lb\"\nwhat = \"reload\"\n\
@@ -88,48 +66,6 @@ fn every_kind_is_read_and_written_again() {
     good(parse(&with(&[
         "at = \"1s\"\nserver = \"lb\"\nwhat = \"rolling\"",
     ])));
-}
-
-#[test]
-fn what_an_event_lacks_or_has_too_much_is_shown() {
-    let mistakes = [
-        (
-            "event-two-targets",
-            QUOTA.replace("host =", "server = \"lb\"\nhost ="),
-        ),
-        ("event-no-target", QUOTA.replace("host = \"vm\"\n", "")),
-        (
-            "event-several",
-            ROLLING.replace("\"rolling\"\npause = \"200ms\"", "\"kill\""),
-        ),
-        ("event-no-quantity", SLOW.replace("delay = \"20ms\"\n", "")),
-        (
-            "event-other-quantity",
-            SLOW.replace("delay", "quota = 1\ndelay"),
-        ),
-        ("event-rolling-until", format!("{ROLLING}\nuntil = \"5s\"")),
-        ("event-host", QUOTA.replace("\"vm\"", "\"vn\"")),
-        (
-            "event-host-what",
-            QUOTA.replace("\"quota\"\nquota = 0.5", "\"kill\""),
-        ),
-        ("event-host-quota", QUOTA.replace("\"vm\"", "\"client\"")),
-        (
-            "event-reload-recipe",
-            "at = \"1s\"\nserver = \"one\"\nwhat = \"reload\"".to_owned(),
-        ),
-        (
-            "event-reload-param",
-            RELOAD.replace("check = true", "chek = true"),
-        ),
-        (
-            "event-reload-value",
-            RELOAD.replace("check = true", "check = 3"),
-        ),
-    ];
-    for (name, event) in mistakes {
-        shown(name, &with(&[&event]));
-    }
 }
 
 #[test]
@@ -246,20 +182,12 @@ fn a_reload_changes_files_and_nothing_else() {
     let recipes = recipes();
     let nginx = recipes.get("nginx").unwrap();
     let started = RenderContext {
-        name: "web".to_owned(),
-        dir: "/d".into(),
-        listen_addr: "127.0.0.1:8080".parse().unwrap(),
         upstreams: Vec::new(),
-        params: BTreeMap::new(),
-        programs: BTreeMap::new(),
-        weigh: "/usr/bin/weigh".into(),
-        cpus: 1,
-        certificates: None,
         reload: ReloadState {
             is_expected: true,
             number: 0,
         },
-        checkout: None,
+        ..context(nginx, Path::new("/d"), &[])
     };
     let conf = |rendered: &Rendered| {
         let file = rendered.files.iter().find(|file| file.path == "nginx.conf");

@@ -1,55 +1,16 @@
-//! Several loads at the same time: what a file may say, and how mistakes are shown.
+//! Several loads at the same time: what a file may say.
 
 use std::time::Duration;
 
-use crate::support::{changed, good, parse, shown};
+use crate::support::{changed, good, parse};
 use experiment::{Experiment, HttpVersion, LoadRole, Rate};
 use readings::Condition;
 
 /// Two compared loads and one in the background, and no mistake.
-const LOADS: &str = r#"title = "slow and quick"
-[hosts.vm]
-[hosts.near]
-link = { rtt = "1ms" }
-[hosts.far]
-link = { rtt = "80ms", rate = "8Mbit/s" }
-[servers.web]
-recipe = "origin"
-host = "vm"
-[servers.proxy]
-recipe = "balance"
-host = "vm"
-upstreams = ["web"]
-[subjects]
-direct = "http://web/"
-proxy = "http://proxy/"
-[loads.quick]
-host = "near"
-path = "/{page}"
-connections = 16
-[loads.slow]
-hosts = ["near", "far"]
-connections = 8
-rate = "20/s"
-timeout = "60s"
-http = "2"
-streams = 4
-[loads.download]
-role = "background"
-host = "far"
-path = "/bytes/100000"
-[factors]
-page = ["a", "b"]
-"quick.connections" = [16, 64]
-background = ["none", "download"]
-"#;
+const LOADS: &str = include_str!("../../good/loads.toml");
 
 fn with(from: &str, to: &str) -> String {
     changed(LOADS, from, to)
-}
-
-fn wrong(name: &str, from: &str, to: &str) {
-    shown(name, &with(from, to));
 }
 
 fn condition(page: &str, connections: &str, background: &str) -> Condition {
@@ -149,94 +110,4 @@ fn a_rate_acts_on_the_open_loop_only_unless_it_is_of_a_background_load() {
     };
     assert_eq!(of("\"slow.rate\" = [10, 20]"), ["slow.rate"]);
     assert!(of("\"download.rate\" = [10, 20]").is_empty());
-}
-
-#[test]
-fn mistakes_in_loads() {
-    wrong(
-        "loads-and-load",
-        "[factors]",
-        "[load]\nconnections = 2\n[factors]",
-    );
-    shown(
-        "loads-none",
-        "title = \"x\"\nloads = {}\n[subjects]\na = \"http://h:1/\"\n",
-    );
-    wrong("loads-unknown-key", "timeout", "time_out");
-    wrong(
-        "loads-driver",
-        "timeout = \"60s\"",
-        "driver = \"wrk\"\ncurve = true",
-    );
-    wrong(
-        "loads-role",
-        "role = \"background\"",
-        "role = \"backgound\"",
-    );
-    wrong(
-        "loads-path",
-        "path = \"/bytes/100000\"",
-        "path = \"bytes/{size}\"",
-    );
-    wrong("loads-no-rate", "rate = \"20/s\"\n", "");
-    wrong("loads-no-host", "host = \"near\"\npath", "path");
-    wrong(
-        "loads-host-unknown",
-        "[\"near\", \"far\"]",
-        "[\"near\", \"fra\"]",
-    );
-    let background = LOADS
-        .replace("[loads.quick]", "[loads.quick]\nrole = \"background\"")
-        .replace("[loads.slow]", "[loads.slow]\nrole = \"background\"");
-    shown("loads-all-background", &background);
-    shown(
-        "loads-name-of-server",
-        &LOADS.replace("loads.slow]", "loads.web]"),
-    );
-}
-
-#[test]
-fn mistakes_in_what_several_loads_cannot_be_combined_with() {
-    let events = "[[events]]\nat = \"1s\"\nserver = \"web\"\nwhat = \"stop\"\n";
-    shown("loads-events", &format!("{LOADS}{events}"));
-    shown(
-        "loads-bottleneck",
-        &format!("{LOADS}[design]\nbottleneck = true\n"),
-    );
-    let own = "proxy = { url = \"http://proxy/\", connections = 3, driver = \"wrk\" }";
-    wrong("loads-subject", "proxy = \"http://proxy/\"", own);
-    let own = "proxy = { url = \"http://proxy/\", requests_per_connection = 5 }";
-    wrong("loads-subject-requests", "proxy = \"http://proxy/\"", own);
-}
-
-#[test]
-fn mistakes_in_factors_of_loads() {
-    wrong(
-        "loads-factor-which",
-        "page =",
-        "connections = [1, 2]\npage =",
-    );
-    wrong(
-        "loads-factor-load",
-        "page =",
-        "load = [{ connections = 1 }]\npage =",
-    );
-    wrong("loads-factor-key", "quick.connections", "quick.conections");
-    wrong(
-        "loads-factor-unknown",
-        "quick.connections",
-        "quik.connections",
-    );
-    wrong(
-        "loads-background-unknown",
-        "[\"none\", \"download\"]",
-        "[\"none\", \"dowload\"]",
-    );
-    wrong(
-        "loads-background-compared",
-        "[\"none\", \"download\"]",
-        "[\"none\", \"slow\"]",
-    );
-    let twice = "proxy = { url = \"http://proxy/\", background = \"download\" }";
-    wrong("loads-background-twice", "proxy = \"http://proxy/\"", twice);
 }

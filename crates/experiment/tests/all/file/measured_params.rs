@@ -2,18 +2,7 @@
 
 use crate::support::{changed, good, parse, rendered};
 
-const WEIGHTED: &str = r#"title = "weights"
-[servers.one]
-recipe = "origin"
-[servers.two]
-recipe = "origin"
-[servers.lb]
-recipe = "nginx"
-upstreams = ["one", "two"]
-with = { weights = ["3", "1"] }
-[subjects]
-lb = "http://lb/"
-"#;
+const WEIGHTED: &str = include_str!("../../good/weighted.toml");
 
 #[test]
 fn each_upstream_has_a_weight() {
@@ -41,24 +30,7 @@ fn each_upstream_has_a_weight() {
     }
 }
 
-const LIMITED: &str = r#"title = "limits"
-[hosts.a]
-ssh = "a"
-[hosts.b]
-ssh = "b"
-[hosts.c]
-ssh = "c"
-address = "192.0.2.7"
-[servers.lb]
-recipe = "origin"
-host = "c"
-with = { rate_limit_per_s = 500 }
-[subjects]
-lb = "http://lb/"
-[load]
-hosts = ["a", "b"]
-rate = "1000/s"
-"#;
+const LIMITED: &str = include_str!("../../good/limited.toml");
 
 #[test]
 fn a_limit_has_a_load_from_one_host() {

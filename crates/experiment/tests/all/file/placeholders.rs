@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::support::{recipes, scratch};
+use crate::support::{recipes, said, scratch};
 use experiment::{Experiment, ExperimentError};
 use readings::requests::{FeedOrder, Fill, Piece};
 
@@ -76,49 +76,15 @@ fn a_factor_is_filled_in_before_a_placeholder_is_read() {
 fn mistakes_in_placeholders_have_their_place() {
     let folder = scratch("placeholders-with-mistakes");
     std::fs::write(folder.join("users.csv"), "id\n7\n").unwrap();
-    let said = |text: &str| {
+    let told = |text: &str| {
         let error = read(&folder, text).unwrap_err();
         format!("{error:?} {error}")
     };
-    let feeds = "feeds = { user = \"users.csv\" }\n";
     let path = |path: &str| format!("[subjects]\na = \"http://127.0.0.1:1{path}\"\n[load]\n");
-    for (text, part) in [
-        (path("/{{ sek }}"), "unknown name `sek`"),
-        (path("/{{ seq"), "a placeholder is not closed"),
-        (path("/{{ user.id }}"), "there is no feed `user`"),
-        (
-            path("/{{ user.name }}") + feeds,
-            "feed `user` has no column `name`",
-        ),
-        (path("/") + feeds, "no placeholder names the feed `user`"),
-        (
-            path("/") + "feeds = { user = \"none.csv\" }\n",
-            "cannot be read",
-        ),
-        (path("/") + "body = \"{{ x }}\"\n", "unknown name `x`"),
-        (
-            path("/") + "headers = { A = \"{{ x }}\" }\n",
-            "unknown name `x`",
-        ),
-        (
-            path("/") + "headers = { Host = \"{{ seq }}\" }\n",
-            "all requests go to one host",
-        ),
-        (
-            path("/{{ seq }}") + "websocket = true\n",
-            "exclude each other",
-        ),
-        (
-            path("/{{ seq }}") + "driver = \"wrk\"\n",
-            "needs the built-in engine",
-        ),
-        (
-            path("/{{ seq }}") + "[expect]\nbody = \"same\"\n",
-            "requests that differ",
-        ),
-    ] {
-        let said = said(&text);
-        assert!(said.contains(part), "no {part:?} in {said}");
+    for (text, part) in said("placeholder") {
+        let (own, load) = text.split_once('|').unwrap();
+        let said = told(&(path(own) + load));
+        assert!(said.contains(&part), "no {part:?} in {said}");
     }
     let error = read(&folder, &path("/{{ sek }}")).unwrap_err();
     let ExperimentError::Mistakes(mistakes) = &error else {

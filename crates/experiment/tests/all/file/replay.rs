@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::support::{recipes, scratch};
+use crate::support::{recipes, said, scratch};
 use experiment::{Experiment, ExperimentError, Rate};
 
 /// Three lines that are replayed within 4 s, and one that is not.
@@ -57,37 +57,10 @@ fn a_log_has_the_times_and_the_rate() {
 #[test]
 fn what_a_log_excludes_is_told() {
     let folder = scratch("replay-and-others");
-    for (more, part) in [
-        ("rate = \"10/s\"\n", "`replay` and `rate` exclude"),
-        ("curve = true\n", "`replay` and `curve` exclude"),
-        ("body = \"x\"\n", "`replay` and `body` exclude"),
-        ("cookies = true\n", "`replay` and `cookies` exclude"),
-        ("speed = 0\n", "0.001 to 1000"),
-        ("from = \"noon\"\n", "`load.from` is no time"),
-        (
-            "[design]\nwindow = \"1s\"\n",
-            "`design.window` does not go with",
-        ),
-        (
-            "[quick]\nlatency_window = \"1s\"\n",
-            "`quick.latency_window` does not go with",
-        ),
-        (
-            "[design]\nbottleneck = true\n",
-            "`design.bottleneck` does not go with",
-        ),
-        (
-            "[factors]\nrate = [1, 2]\n",
-            "`factors.rate` does not go with",
-        ),
-        (
-            "[gates]\nfast = \"throughput > -3%\"\n",
-            "measured in the closed loop",
-        ),
-    ] {
-        let error = read(&folder, more).unwrap_err();
+    for (more, part) in said("replay") {
+        let error = read(&folder, &more).unwrap_err();
         let said = format!("{error:?} {error}");
-        assert!(said.contains(part), "no {part:?} in {said}");
+        assert!(said.contains(&part), "no {part:?} in {said}");
     }
     let alone = "title = \"t\"\n[subjects]\na = \"http://h:1/\"\n[load]\nspeed = 2\n";
     let error = Experiment::parse("x.toml", alone, &[], false, recipes()).unwrap_err();

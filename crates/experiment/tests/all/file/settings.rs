@@ -1,37 +1,10 @@
 //! What each condition makes of an experiment.
 
-use crate::support::{changed, good, parse, rendered, shown};
+use crate::support::{changed, good, parse, rendered};
 use experiment::manifest::Value;
 use experiment::{Experiment, Rate, ServerSpec};
 
-const TEXT: &str = r#"title = "t"
-[hosts.one]
-cpus = [0, 1]
-[servers.origin]
-recipe = "origin"
-host = "one"
-with = { threads = "{threads_everywhere}" }
-[servers.front]
-recipe = "balance"
-upstreams = ["origin"]
-[servers.site]
-recipe = "apache"
-with = { mpm = "{mpm}" }
-[subjects]
-direct = "http://origin/bytes/{size}?again={size}"
-front = "http://front/{size}"
-site = "http://site/"
-[factors]
-threads_everywhere = [1, 4]
-connections = [2, 8]
-rate = ["auto", "100/s"]
-size = [100, 2000]
-mpm = ["event", "prefork"]
-"site.listen_backlog" = [10, 20]
-[load]
-connections = 64
-threads = 4
-"#;
+const TEXT: &str = include_str!("../../good/factors.toml");
 
 fn at(experiment: &Experiment, levels: &[(&str, &str)]) -> experiment::ResolvedCondition {
     let condition = levels
@@ -161,22 +134,4 @@ fn an_experiment_may_have_the_open_loop_only() {
     assert!(again.design.window.is_zero());
     let varied = with("0s", "", "[factors]\nrate = [100, 200]");
     assert!(good(parse(&varied)).design.window.is_zero());
-    shown("open-only-rate", &with("0s", "", ""));
-    shown(
-        "open-only-nothing",
-        &with("0s", "rate = 100", "latency_window = \"0s\""),
-    );
-    shown(
-        "open-only-curve",
-        &with("0s", "rate = 100\ncurve = true", ""),
-    );
-    shown(
-        "open-only-driver",
-        &with("0s", "rate = 100\ndriver = \"oha\"", ""),
-    );
-    shown("open-only-short", &with("50ms", "rate = 100", ""));
-    shown(
-        "open-only-gate",
-        &with("0s", "rate = 100", "[gates]\nfast = \"throughput > -3%\""),
-    );
 }

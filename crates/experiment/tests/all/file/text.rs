@@ -12,75 +12,7 @@ fn comes_back(experiment: &Experiment) -> String {
 }
 
 /// An experiment in which every key has a value that is not its default.
-const FULL: &str = r#"
-name = "full-1"
-title = "all keys \"quoted\" \\ \u00e9"
-question = """two
-lines"""
-[hosts.a]
-cpus = [0, 2]
-[hosts.b]
-[servers.origin]
-recipe = "origin"
-port = 18081
-with.threads = "{threads_of_origin}"
-[servers.web]
-recipe = "apache"
-host = "a"
-with = { mpm = "{mpm}", cgi = ["second.pl"], listen_backlog = 100 }
-[servers.front]
-recipe = "lighttpd"
-host = "b"
-upstreams = ["origin", "127.0.0.1:9", "[::1]:99"]
-[subjects]
-"direct, to be sure" = "http://origin/bytes/{size}?a=b"
-front = "http://front/{size}"
-web = "http://web/cgi-bin/second.pl"
-outside = "http://example.org:8080"
-six = "http://[::1]:8080/x"
-[factors]
-size = [100, 2000]
-connections = [1, 8]
-timeout = ["5s", "1500us"]
-front.workers = [0, 2]
-"mpm" = ["event", "prefork"]
-threads_of_origin = [1, 2]
-[load]
-host = "b"
-connections = 7
-threads = 3
-requests_per_connection = 12
-method = "POST"
-headers = { X-One = "1", "Accept" = "text/html" }
-body = "a=b"
-timeout = "2m"
-rate = 1234.5
-[expect]
-status = 302
-contains = "it's"
-body = "varies"
-[design]
-baseline = "front"
-blocks = 4
-warmup = "0s"
-window = "0.7s"
-latency_window = "0s"
-slice = "33ms"
-matters = "2.5%"
-max_error = "0%"
-[quick]
-blocks = 2
-[quick.factors]
-size = [2000]
-[sysctls]
-net.core.somaxconn = 65535
-"net.ipv4.tcp_rmem" = "1 2 3"
-[[published]]
-what = "x"
-value = 1
-unit = "ms"
-source = "someone"
-"#;
+const FULL: &str = include_str!("../../good/full.toml");
 
 #[test]
 fn every_key_comes_back() {

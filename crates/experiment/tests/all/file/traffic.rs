@@ -1,8 +1,8 @@
-//! Traffic that lasts: its keys, and what they cannot be combined with.
+//! Traffic that lasts.
 
 use std::time::Duration;
 
-use crate::support::{good, parse, shown};
+use crate::support::{good, parse};
 use experiment::{Experiment, HttpVersion, Rate};
 use readings::{Condition, EventFormat, TrafficKind};
 

@@ -1,7 +1,8 @@
 //! The documents say what the program does: their examples are read, their names exist.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use crate::recipes::rules::context;
 use crate::support::{good, parse, parse_set, recipes, rendered, scratch};
 use experiment::driver::Drivers;
 use experiment::{Experiment, Recipes, catalogue};
@@ -79,20 +80,8 @@ fn the_example_of_a_recipe_can_be_loaded() {
     std::fs::write(folder.join("htdocs/index.html"), "it works").unwrap();
     let recipes = Recipes::load(std::slice::from_ref(&*dir), &[])
         .unwrap_or_else(|error| panic!("{}", rendered(&error)));
-    let context = experiment::recipe::RenderContext {
-        name: "tiny".to_owned(),
-        dir: "/d".into(),
-        listen_addr: "127.0.0.1:80".parse().unwrap(),
-        upstreams: Vec::new(),
-        params: Default::default(),
-        programs: Default::default(),
-        weigh: "weigh".into(),
-        cpus: 1,
-        certificates: None,
-        reload: Default::default(),
-        checkout: None,
-    };
-    let out = recipes.get("tiny").unwrap().render(&context).unwrap();
+    let tiny = recipes.get("tiny").unwrap();
+    let out = tiny.render(&context(tiny, Path::new("/d"), &[])).unwrap();
     let config = String::from_utf8_lossy(&out.files[0].bytes).into_owned();
     assert!(config.contains("buffer 65536\n"), "{config}");
 }

@@ -5,6 +5,5 @@ mod installed;
 mod own_commands;
 mod packages;
 mod proxies;
-mod relaying;
 mod relays;
-mod rules;
+pub mod rules;

@@ -1,50 +1,12 @@
-//! The proxies of today accept the configurations that their recipes give.
-//!
-//! Traefik and nghttpx check a configuration only at their start: the end-to-end tests start them.
+//! What the proxies of today are told in their configurations.
 
 use std::path::Path;
 
-use super::installed::{accepted, accepted_with_tls, tls_params};
-use super::rules::{context, file, text};
+use super::rules::{context, file};
 use crate::support::recipes;
 use experiment::describe::RecipeDescription;
 use experiment::manifest::Value;
 use experiment::recipe::ReloadState;
-
-const ON: Value = Value::Boolean(true);
-const OFF: Value = Value::Boolean(false);
-const ENVOY: [&str; 5] = [
-    "--mode",
-    "validate",
-    "--disable-hot-restart",
-    "--config-path",
-    "DIR/envoy.yaml",
-];
-
-#[test]
-fn envoy_accepts_all_that_it_can_be() {
-    accepted("envoy", &[], true, &ENVOY);
-    for balance in ["round_robin", "least_request", "random"] {
-        let all = [
-            ("balance", text(balance)),
-            ("keepalive_requests", Value::Integer(1000)),
-            ("upstream_keepalive", OFF),
-            ("own_headers", OFF),
-            ("websocket", ON),
-            ("http2", ON),
-            ("upstream_http2", ON),
-            ("access_log", ON),
-            ("routes", Value::Integer(3)),
-            ("rate_limit_per_s", Value::Integer(515)),
-        ];
-        accepted("envoy", &all, true, &ENVOY);
-    }
-    for params in tls_params() {
-        accepted_with_tls("envoy", &params, true, &ENVOY);
-    }
-    let key = [("tls", ON), ("upstream_http2", ON)];
-    accepted_with_tls("envoy", &key, true, &ENVOY);
-}
 
 #[test]
 fn envoy_reads_what_a_reload_changes_from_files_of_their_own() {
@@ -86,66 +48,6 @@ fn envoy_has_exactly_the_rate_limit_that_is_declared() {
         assert!((50.0..=1_000.0).contains(&ms), "{limit}: {interval}");
         assert_eq!(tokens * 1_000, limit * ms as i64, "{interval}");
         assert_eq!(of("max_tokens: "), tokens.to_string());
-    }
-}
-
-#[test]
-fn h2o_accepts_all_that_it_can_be() {
-    let check = ["-t", "-c", "DIR/h2o.yaml"];
-    let all = [
-        ("workers", Value::Integer(2)),
-        ("upstream_keepalive", OFF),
-        ("own_headers", OFF),
-        ("websocket", ON),
-        ("access_log", ON),
-        ("routes", Value::Integer(3)),
-    ];
-    accepted("h2o", &[], true, &check);
-    accepted("h2o", &all, true, &check);
-    for version in ["any", "1.3"] {
-        let tls = [
-            ("tls", ON),
-            ("tls_version", text(version)),
-            ("tls_tickets", OFF),
-            ("neverbleed", OFF),
-        ];
-        accepted_with_tls("h2o", &tls, true, &check);
-    }
-}
-
-#[test]
-fn traffic_server_accepts_all_that_it_can_be() {
-    let check = ["--run-root=DIR", "-C", "verify_config"];
-    let all = [
-        ("upstream_keepalive", OFF),
-        ("own_headers", OFF),
-        ("http2", ON),
-        ("access_log", ON),
-        ("routes", Value::Integer(3)),
-    ];
-    accepted("trafficserver", &[], true, &check);
-    accepted("trafficserver", &all, true, &check);
-    for params in tls_params() {
-        accepted_with_tls("trafficserver", &params, true, &check);
-    }
-}
-
-#[test]
-fn pingora_accepts_all_that_it_can_be() {
-    let check = ["--check", "DIR/proxy.toml"];
-    let all = [
-        ("keepalive_requests", Value::Integer(9)),
-        ("upstream_keepalive", Value::Integer(0)),
-        ("upstream_http2", ON),
-        ("http2", ON),
-        ("access_log", ON),
-        ("routes", Value::Integer(3)),
-    ];
-    accepted("pingora", &[], true, &check);
-    accepted("pingora", &all, true, &check);
-    for http2 in [ON, OFF] {
-        let tls = [("tls", ON), ("http2", http2), ("tls_client_certs", ON)];
-        accepted_with_tls("pingora", &tls, true, &check);
     }
 }
 

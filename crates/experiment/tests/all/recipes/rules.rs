@@ -9,7 +9,7 @@ use experiment::manifest::Value;
 use experiment::recipe::{Behind, Recipe, RecipeError, RenderContext, Rendered, Upstreams};
 use experiment::{LoadError, Recipes};
 
-pub(super) fn context(recipe: &Recipe, dir: &Path, params: &[(&str, Value)]) -> RenderContext {
+pub(crate) fn context(recipe: &Recipe, dir: &Path, params: &[(&str, Value)]) -> RenderContext {
     let upstreams = match recipe.upstreams {
         Upstreams::None => Vec::new(),
         _ => vec![behind("backend", "127.0.0.1:8081")],

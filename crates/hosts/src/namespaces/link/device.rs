@@ -77,7 +77,6 @@ impl Link {
         self.ask(Request::Rates(rates, sender), &receiver)
     }
 
-    /// Changes the link of a host.
     pub(crate) fn change(&mut self, host: usize, spec: LinkSpec) -> io::Result<()> {
         let (sender, receiver) = mpsc::channel();
         self.ask(Request::Change(host, spec, sender), &receiver)

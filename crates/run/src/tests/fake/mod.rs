@@ -20,8 +20,8 @@ use readings::{
 };
 
 pub(crate) use links::FakeLinks;
-pub(crate) use script::SharedScript;
 use script::observed_now;
+pub(crate) use script::{Script, SharedScript};
 
 /// How long a load with events takes.
 pub(crate) const LOAD: Duration = Duration::from_millis(30);

@@ -6,12 +6,11 @@ use agent::wire::LoadOrder;
 use load::{SocketFlow, Stop, Traffic};
 use readings::Pacing;
 
-use super::super::{TWO, run, script};
+use super::super::{TWO, run, script_with};
 
 /// The orders of a run with these lines in `[load]`, all of whose trials were measured.
 fn orders(load: &str, answer_us: fn(usize, &load::Target) -> u64) -> Vec<LoadOrder> {
-    let script = script();
-    script.borrow_mut().answer_us = answer_us;
+    let script = script_with(|it| it.answer_us = answer_us);
     // A subject that is asked before the load does not answer: a stream may have no end.
     for subject in ["a", "b"] {
         let name = format!("subject {subject}");

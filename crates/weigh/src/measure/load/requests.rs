@@ -96,17 +96,36 @@ fn asked_by(args: &LoadArgs, wanted: &[Wanted], body: &[u8]) -> Option<&'static 
 
 /// Whether other options go with such requests.
 fn fits(args: &LoadArgs, wanted: &[Wanted], option: &str) -> Result<(), Failure> {
-    let is_file = args.data.requests.is_some()
-        || args.recorded.har.is_some()
-        || args.recorded.replay.is_some();
     let is_replay = args.recorded.replay.is_some();
+    let is_file = is_replay || args.data.requests.is_some() || args.recorded.har.is_some();
     let url = &wanted[0].url;
-    let length = &args.length;
-    let others = [
+    let (length, pacing, traffic) = (&args.length, &args.pacing, &args.traffic);
+    let of_file = [
+        ("--urls", args.urls.is_some(), "each is a list of requests"),
+        (
+            "--method",
+            args.request.method != "GET",
+            "the file says the methods",
+        ),
+    ];
+    let times = "the log has the times";
+    let of_replay = [
+        ("--rate", pacing.rate.is_some(), times),
+        ("--stages", !pacing.stages.is_empty(), times),
+        ("--count", length.count.is_some(), times),
+        (
+            "--duration",
+            length.duration.is_some(),
+            "--to ends it earlier",
+        ),
+        ("--each-connection", length.each_connection.is_some(), times),
+        ("--warmup", !length.warmup.is_zero(), times),
+    ];
+    let of_any = [
         ("--crawl", args.site.crawl, "it finds the requests itself"),
         (
             "--grpc",
-            args.traffic.grpc.method_name.is_some(),
+            traffic.grpc.method_name.is_some(),
             "calls have one message",
         ),
         ("a ws:// URL", url.is_websocket, "messages are not requests"),
@@ -116,52 +135,15 @@ fn fits(args: &LoadArgs, wanted: &[Wanted], option: &str) -> Result<(), Failure>
             "nothing is sent; add --connections",
         ),
         (
-            "--urls",
-            args.urls.is_some() && is_file,
-            "each is a list of requests",
-        ),
-        (
-            "--method",
-            args.request.method != "GET" && is_file,
-            "the file says the methods",
-        ),
-        (
-            "--rate",
-            args.pacing.rate.is_some() && is_replay,
-            "the log has the times",
-        ),
-        (
-            "--stages",
-            !args.pacing.stages.is_empty() && is_replay,
-            "the log has the times",
-        ),
-        (
-            "--count",
-            length.count.is_some() && is_replay,
-            "the log has the times",
-        ),
-        (
-            "--duration",
-            length.duration.is_some() && is_replay,
-            "--to ends it earlier",
-        ),
-        (
-            "--each-connection",
-            length.each_connection.is_some() && is_replay,
-            "the log has the times",
-        ),
-        (
-            "--warmup",
-            !length.warmup.is_zero() && is_replay,
-            "the log has the times",
-        ),
-        (
             "--events",
-            args.traffic.events.events.is_some() && is_file,
+            traffic.events.events.is_some() && is_file,
             "its streams have no requests of their own",
         ),
     ];
-    match others.iter().find(|(_, is_given, _)| *is_given) {
+    let of_file = of_file.iter().filter(|_| is_file);
+    let of_replay = of_replay.iter().filter(|_| is_replay);
+    let mut others = of_any.iter().chain(of_file).chain(of_replay);
+    match others.find(|(_, is_given, _)| *is_given) {
         Some((other, _, why)) => Err(Failure::words(format!(
             "{other} does not go with {option}: {why}"
         ))),

@@ -187,7 +187,6 @@ pub(super) fn destination(args: &LoadArgs, to: &Url) -> Result<Destination, Fail
     }
 }
 
-/// The TLS settings for a URL.
 pub(super) fn tls(args: &LoadArgs, to: &Url) -> Result<Option<tls::ClientSettings>, Failure> {
     match to.is_tls {
         true => crate::tls::client(&args.tls, &to.host, args.http()).map(Some),
@@ -203,7 +202,6 @@ pub(super) fn tls(args: &LoadArgs, to: &Url) -> Result<Option<tls::ClientSetting
     }
 }
 
-/// The streams, with HTTP/2 and HTTP/3.
 fn streams(args: &LoadArgs, to: &Url) -> Result<(Option<Http2>, Option<Http3>), Failure> {
     let streams = args.version.streams;
     if let Some(congestion) = args

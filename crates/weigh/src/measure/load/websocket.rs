@@ -8,63 +8,54 @@ use crate::failure::Failure;
 
 /// The options that a load of messages has no use for, and what to do instead.
 fn refused(args: &LoadArgs) -> Option<(&'static str, &'static str)> {
-    let retire = "give --retire-after N";
+    let LoadArgs {
+        length,
+        reuse,
+        request,
+        answer,
+        traffic,
+        ..
+    } = args;
     let content = "each echo is compared with its message: leave it out";
+    let (messages, http) = ("give --messages N", "it needs an http:// URL");
+    let version = args.version.http != HttpVersion::Http1;
+    let requests = reuse.requests_per_connection.is_some();
+    let contains = answer.expect_contains.is_some();
     let options = [
-        ("--count", args.length.count.is_some(), "give --messages N"),
+        ("--count", length.count.is_some(), messages),
         (
             "--each-connection",
-            args.length.each_connection.is_some(),
-            "give --messages N",
+            length.each_connection.is_some(),
+            messages,
         ),
         (
             "--no-keepalive",
-            args.reuse.no_keepalive,
+            reuse.no_keepalive,
             "give --retire-after 1",
         ),
         (
             "--requests-per-connection",
-            args.reuse.requests_per_connection.is_some(),
-            retire,
+            requests,
+            "give --retire-after N",
         ),
         (
             "--http",
-            args.version.http != HttpVersion::Http1,
+            version,
             "WebSockets are supported over HTTP/1.1 only: leave it out",
         ),
         ("--streams", args.version.streams > 1, "give --in-flight N"),
         (
             "--method",
-            args.request.method != "GET",
+            request.method != "GET",
             "a WebSocket begins with GET: leave it out",
         ),
-        (
-            "--body",
-            args.request.body.is_some(),
-            "give --message-bytes N",
-        ),
-        (
-            "--expect-status",
-            args.answer.expect_status.is_some(),
-            content,
-        ),
-        (
-            "--expect-contains",
-            args.answer.expect_contains.is_some(),
-            content,
-        ),
-        ("--body-varies", args.answer.body_varies, content),
-        ("--crawl", args.site.crawl, "it needs an http:// URL"),
-        (
-            "--grpc",
-            args.traffic.grpc.method_name.is_some(),
-            "it needs an http:// URL",
-        ),
-        (
-            "--events",
-            args.traffic.events.events.is_some(),
-            "it needs an http:// URL",
-        ),
+        ("--body", request.body.is_some(), "give --message-bytes N"),
+        ("--expect-status", answer.expect_status.is_some(), content),
+        ("--expect-contains", contains, content),
+        ("--body-varies", answer.body_varies, content),
+        ("--crawl", args.site.crawl, http),
+        ("--grpc", traffic.grpc.method_name.is_some(), http),
+        ("--events", traffic.events.events.is_some(), http),
         (
             "--idle-silent",
             args.idle.idle_silent,

@@ -15,15 +15,11 @@ use crate::terminal::output::{print_json, print_text};
 pub fn list(args: &ListArgs) -> Result<u8, Failure> {
     let weigh = own_program()?;
     let recipes = own_recipes(&args.own)?;
-    let format = match args.json {
-        true => Format::Json,
-        false => args.format,
-    };
     if let Some(name) = &args.name {
-        return whole::show(name, &recipes, &weigh, format);
+        return whole::show(name, &recipes, &weigh, args.format);
     }
     let found = listing(&recipes, &weigh);
-    match format {
+    match args.format {
         Format::Json => print_json(&serde_json::to_value(&found).unwrap_or_default()),
         Format::Text => print_text(&text(&found)),
     }

@@ -34,7 +34,6 @@ const QUANTILES: [(Column, u16); 6] = [
     (("max", 0.0, |q| q.max), 0),
 ];
 
-/// Draws the state.
 pub(super) fn draw(frame: &mut Frame, state: &State) {
     let area = frame.area();
     if area.width < COLUMNS_MIN || area.height < LINES_MIN {

@@ -43,7 +43,6 @@ pub(super) struct ToGo {
     pub(super) made: usize,
     /// When the last of them was done, since the start, s.
     pub(super) made_s: f64,
-    /// Their slices.
     pub(super) made_slices: Slices,
     /// The slices of the current group.
     pub(super) slices: Slices,

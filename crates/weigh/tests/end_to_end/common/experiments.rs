@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use super::{Place, array, find, has, skip};
 
-/// A text with `from` in it replaced.
 #[track_caller]
 pub fn replaced(text: &str, from: &str, to: &str) -> String {
     assert!(text.contains(from), "no {from} in {text}");

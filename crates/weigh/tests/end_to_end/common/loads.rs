@@ -24,7 +24,6 @@ pub fn measured(done: Done) -> (Done, Value) {
     (done, document)
 }
 
-/// The histogram of a document.
 pub fn histogram(document: &Value) -> Histogram {
     let text = document["histogram"].as_str().unwrap();
     assert!(!text.is_empty());

@@ -9,7 +9,6 @@ use serde_json::Value;
 
 use super::skip;
 
-/// A host of that name.
 pub fn spec(name: &str) -> HostSpec {
     HostSpec {
         name: name.to_string(),
@@ -35,7 +34,6 @@ pub fn copy_program(from: &Path, to: &Path) {
     assert!(done.success(), "{}", from.display());
 }
 
-/// The program.
 pub fn program() -> PathBuf {
     std::env::var_os(PROGRAM).map_or_else(|| env!("CARGO_BIN_EXE_weigh").into(), PathBuf::from)
 }

@@ -148,7 +148,6 @@ impl Bench {
         lines.map(fields).collect()
     }
 
-    /// The pod of a host.
     fn pod(&self, host: &str) -> [String; 3] {
         let start = format!("weigh-{host}-");
         let mut pods = self.pods().into_iter();

@@ -178,35 +178,7 @@ fn output_that_is_held_back() {
 }
 
 /// Two back ends behind a balancer on `pod`, whose pipe is a stand-in's; the load's pipe is not.
-const EVENTS: &str = r#"title = "events behind a pipe"
-[hosts.pod]
-POD
-[hosts.client]
-exec = ["WEIGH", "agent"]
-[servers.one]
-recipe = "origin"
-host = "pod"
-[servers.two]
-recipe = "origin"
-host = "pod"
-[servers.lb]
-recipe = "balance"
-host = "pod"
-upstreams = ["one", "two"]
-[subjects]
-lb = "http://lb/"
-EVENTS
-[load]
-host = "client"
-rate = "100/s"
-connections = 50
-timeout = "2s"
-[design]
-blocks = BLOCKS
-warmup = "200ms"
-latency_window = "4s"
-retries = 0
-"#;
+const EVENTS: &str = include_str!("pipes/events.toml");
 
 fn with_events(stand_in: &StandIn, blocks: u32, events: &[&str]) {
     let events = events.iter().map(|one| format!("[[events]]\n{one}\n"));

@@ -16,7 +16,6 @@ fn write_hosts(place: &Place, names: &[&str]) {
     place.write("hosts.toml", &text);
 }
 
-/// A field of each host.
 fn of_hosts(document: &Value, field: &str) -> Vec<Value> {
     let hosts = array(&document["hosts"]).iter();
     hosts.map(|one| one[field].clone()).collect()

@@ -5,8 +5,6 @@ mod replay;
 
 use crate::common::{Origin, Place, array, load, no_errors, serve_tcp, texts};
 
-const NO_SERVER: &str = "http://127.0.0.1:1/";
-
 #[test]
 fn requests_of_a_file_are_sent_with_their_bodies_and_checks() {
     let place = Place::new();
@@ -40,63 +38,6 @@ fn requests_of_a_file_are_sent_with_their_bodies_and_checks() {
         lines.iter().any(|line| line == "PUT /b HTTP/1.1"),
         "{lines:?}"
     );
-}
-
-#[test]
-fn mistakes_are_shown_before_anything_is_sent() {
-    let place = Place::new();
-    place.write("users.csv", "id,name\n1,A\n2\n");
-    place.write("good.csv", "id,name\n1,A\n2,B\n");
-    place.write("shop.toml", "[[request]]\npath = \"/{{ sek }}\"\n");
-    place.write("shop.har", "{\"log\": {\"entries\": []}}");
-    place.write("access.log", "nothing of a log\n");
-    for (more, parts) in [
-        (
-            "--feed users.csv",
-            vec!["users.csv", "1 value", "no value for `name`"],
-        ),
-        (
-            "--feed good.csv",
-            vec!["no placeholder names it", "{{ good.id }}"],
-        ),
-        (
-            "--requests shop.toml",
-            vec!["shop.toml", "did you mean `seq`?"],
-        ),
-        (
-            "--requests absent.toml",
-            vec!["absent.toml", "cannot be read"],
-        ),
-        ("--har shop.har", vec!["shop.har", "no request"]),
-        (
-            "--replay access.log",
-            vec!["access.log", "no format of an access log"],
-        ),
-        (
-            "--replay access.log --rate 5",
-            vec!["--rate does not go with --replay"],
-        ),
-        (
-            "--requests shop.toml --crawl",
-            vec!["--crawl does not go with --requests"],
-        ),
-        ("-H X:{{x}}", vec!["--header X", "unknown name `x`"]),
-        ("--body {{x}}", vec!["--body", "unknown name `x`"]),
-        ("--cookies --idle 5", vec!["--idle alone"]),
-        ("--feed 1.csv", vec!["cannot stand in a placeholder"]),
-        (
-            "--replay access.log --from noon",
-            vec!["such as 2026-11-27T10:00:00Z"],
-        ),
-    ] {
-        let done = place.run(&format!("load {NO_SERVER} {more}")).expect(2);
-        done.says(&parts);
-        assert_eq!(done.out, "", "{more}");
-    }
-    let done = place.run(&format!(
-        "load {NO_SERVER}{{{{users.ix}}}} --feed users=good.csv"
-    ));
-    done.expect(2).says(&["the URL", "no column `ix`", "`id`"]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Wrong words of `weigh load`: status 2, what is wrong with them, and nothing is sent.
+//! Wrong calls: status 2, what is wrong with them, and nothing is sent.
 
 use std::net::TcpListener;
 
@@ -51,110 +51,34 @@ fn a_source_is_an_address_of_this_machine_and_of_the_targets_family() {
 }
 
 #[test]
-fn headers_do_not_say_twice_what_a_request_may_say_once() {
+fn calls_that_are_wrong_are_refused_with_the_reason() {
     let place = Place::new();
-    let server = Untouched::start();
-    place.write("body", "12345");
-    for verb in ["load", "capacity"] {
-        let more: &[&str] = match verb {
-            "load" => &[],
-            _ => &["--slo", "p99<1s"],
-        };
-        let refuses = |headers: &[&str], says: &[&str]| {
-            let mut all = more.to_vec();
-            all.extend(headers);
-            server.refuses(&place, verb, &all, says);
-        };
-        refuses(
-            &["--body", "body", "-H", "content-length: 3"],
-            &["Content-Length", "--body gives the length"],
-        );
-        refuses(
-            &["-m", "POST", "-H", "Transfer-Encoding: chunked"],
-            &["Transfer-Encoding", "--body gives"],
-        );
-        refuses(
-            &["-H", "Host: a", "-H", "host: b"],
-            &["expected one Host at most", "`a` and `b`"],
-        );
+    for (name, text) in [
+        ("body", "12345"),
+        ("users.csv", "id,name\n1,A\n2\n"),
+        ("good.csv", "id,name\n1,A\n2,B\n"),
+        ("shop.toml", "[[request]]\npath = \"/{{ sek }}\"\n"),
+        ("shop.har", "{\"log\": {\"entries\": []}}"),
+        ("access.log", "nothing of a log\n"),
+        ("good.toml", include_str!("../run/words/good.toml")),
+    ] {
+        place.write(name, text);
     }
-    let refused = ["--crawl", "-H", "Host: a", "-H", "Host: b"];
-    server.refuses(&place, "load", &refused, &["one Host at most"]);
+    let (server, before) = (Untouched::start(), place.names());
+    let calls = include_str!("words/refused.txt").lines();
+    for call in calls.filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let (line, says) = call.split_once(" => ").unwrap();
+        let done = place.run(&line.replace("URL", &server.url())).expect(2);
+        done.says(&says.split(" | ").collect::<Vec<_>>());
+        assert_eq!(done.out, "", "{line}");
+        assert!(server.0.accept().is_err(), "{line}: it was asked");
+    }
+    assert_eq!(place.names(), before);
 }
 
 #[test]
-fn values_that_no_load_can_have_are_refused_as_words() {
+fn options_of_an_open_loop_are_taken_where_they_say_something() {
     let place = Place::new();
-    let server = Untouched::start();
-    for (more, says) in [
-        ("--interval 0s", "at least 10ms, found `0s`"),
-        ("--connect-timeout 0s", "a time above 0"),
-        ("-d 10", "the unit is missing"),
-        ("-c 0", "'0'"),
-        ("--rate 1e12", "at most 100000000 requests per second"),
-        ("--stages 10s", "10s@2000"),
-        ("--stages 1s@0,2s@0-0", "no request becomes due"),
-        ("--io kqueue", "kqueue"),
-        ("--body @absent", "--body @absent: No such file"),
-        (
-            "--body absent.json",
-            "no such file; --body @absent.json names a file",
-        ),
-        ("--cpus 0,9999", "--cpus 9999: no thread"),
-        ("--crawl --cpus 999", "--cpus 999: no thread"),
-    ] {
-        server.refuses(&place, "load", &words(more), &[says]);
-    }
-    for (more, says) in [
-        ("--step 0s", "a time above 0"),
-        ("--step-max 0s", "a time above 0"),
-        ("--cpus 999", "--cpus 999: no thread"),
-    ] {
-        let more = format!("--slo p99<1s {more}");
-        server.refuses(&place, "capacity", &words(&more), &[says]);
-    }
-    for url in ["127.0.0.1:9", "ftp://127.0.0.1/", "'http://no host/'"] {
-        let done = place.run(&format!("load {url}")).expect(2);
-        done.says(&["expected a URL"]);
-        assert_eq!(done.out, "");
-    }
-    for verb in ["load", "capacity --slo p99<1s"] {
-        let line = format!("{verb} {} --timeout 0s", server.url());
-        place.run(&line).expect(2).says(&["a time above 0"]);
-    }
-}
-
-#[test]
-fn options_that_contradict_each_other_or_say_nothing_are_refused() {
-    let place = Place::new();
-    let server = Untouched::start();
-    let open = "were not provided: <--rate <RATE>";
-    let both = "cannot be used with";
-    for (more, says) in [
-        ("--passes 3", "--crawl"),
-        ("--passes 3 -d 1s", "--crawl"),
-        ("--pages-max 3 -n 5", "--crawl"),
-        ("--depth 3 -c 1", "--crawl"),
-        ("--arrivals poisson", open),
-        ("--arrivals even -n 5", open),
-        ("--wait spin", open),
-        ("--wait sleep --each-connection 5", open),
-        ("--wait spin --crawl", open),
-        ("--stages 1s@5 --rate 5", both),
-        ("--stages 1s@5 -n 5", both),
-        ("--stages 1s@5 -d 5s", both),
-        ("-d 1s -n 5", both),
-        ("--crawl -d 1s", both),
-        ("--crawl --rate 5", both),
-        ("--crawl -c 2", both),
-        (
-            "--source 127.0.0.1 --unix-socket x",
-            "cannot be used with '--unix-socket",
-        ),
-    ] {
-        server.refuses(&place, "load", &words(more), &[says]);
-    }
-    // Where they say something they are taken.
     let (address, _talk) = serve_tcp(|_| (200, "x".into()));
     let url = format!("http://{address}/");
     for more in [
@@ -177,26 +101,4 @@ fn the_scheme_and_the_host_of_a_url_may_be_large_or_small() {
         &format!("http://localhost:{port}/a\nHttp://LOCALHOST:{port}/b\n"),
     );
     place.run("load --urls urls -n 5 -q").expect(0);
-}
-
-#[test]
-fn streams_of_events_fit_no_option_about_whole_answers() {
-    let place = Place::new();
-    let server = Untouched::start();
-    for (more, says) in [
-        (
-            "--events --expect-contains x",
-            "--expect-contains: it is about the body",
-        ),
-        ("--events --crawl", "--crawl: it asks for pages"),
-        (
-            "--events -m HEAD",
-            "--method HEAD: its answers have no content",
-        ),
-        ("--events=html", "--events"),
-        ("--pace 20ms", "--events"),
-        ("--stall 1s", "--events"),
-    ] {
-        server.refuses(&place, "load", &words(more), &[says]);
-    }
 }

@@ -29,28 +29,6 @@ fn a_load_over_http2_has_streams() {
 }
 
 #[test]
-fn options_that_http2_cannot_have_are_refused() {
-    let place = Place::new();
-    for (more, words) in [
-        (&["--streams", "2"][..], "--http 2"),
-        (&["--http", "4"], "1.1, 2, 3"),
-        (
-            &["--http", "2", "--each-connection", "5"],
-            "--each-connection",
-        ),
-        (
-            &["--http", "2", "--proxy", "http://127.0.0.1:1/"],
-            "--proxy",
-        ),
-    ] {
-        let mut line = vec!["load", "http://127.0.0.1:1/"];
-        line.extend(more);
-        let done = place.run(&line).expect(2);
-        assert!(done.err.contains(words), "{more:?}: {}", done.err);
-    }
-}
-
-#[test]
 fn a_server_without_http2_is_named() {
     let place = Place::new();
     // Without TLS the balancer offers only HTTP/1.1, unless it is told otherwise.

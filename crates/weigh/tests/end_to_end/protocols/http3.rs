@@ -54,37 +54,6 @@ fn a_load_over_http3_has_streams_and_packets() {
 }
 
 #[test]
-fn options_that_http3_cannot_have_are_refused() {
-    let place = Place::new();
-    for (line, what) in [
-        ("load http://127.0.0.1:1/ --http 3", "https://"),
-        (
-            "load https://127.0.0.1:1/ --http 3 --each-connection 5",
-            "--each-connection",
-        ),
-        (
-            "load https://127.0.0.1:1/ --http 3 --tls-version 1.2",
-            "TLS 1.3",
-        ),
-        (
-            "load https://127.0.0.1:1/ --http 2 --quic-congestion bbr",
-            "--http 3",
-        ),
-        (
-            "load https://127.0.0.1:1/ --http 3 --quic-congestion vegas",
-            "expected `cubic`, `bbr` or `newreno`",
-        ),
-        (
-            "origin --quic-congestion vegas",
-            "expected `cubic`, `bbr` or `newreno`",
-        ),
-    ] {
-        let done = place.run(line).expect(2);
-        assert!(done.err.contains(what), "{line}: {}", done.err);
-    }
-}
-
-#[test]
 fn a_result_says_where_http3_and_tcp_have_other_congestion_control() {
     let place = Place::new();
     let tcp = net::os::tcp_congestion().unwrap();

@@ -5,5 +5,6 @@ mod crossroads;
 mod images;
 mod install;
 mod php;
+mod relaying;
 mod servers;
 mod tls;

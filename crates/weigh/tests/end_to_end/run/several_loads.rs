@@ -5,33 +5,7 @@ use serde_json::Value;
 use crate::common::{Place, array, flat, has};
 
 /// Three loads: answers after 4, 40 and 20 ms, with 4, 4 and 2 connections.
-const LOADS: &str = r#"title = "three loads"
-[servers.a]
-recipe = "origin"
-[servers.b]
-recipe = "origin"
-[subjects]
-a = "http://a/"
-b = "http://b/"
-[loads.quick]
-path = "/delay/constant/4ms"
-connections = 4
-rate = "100/s"
-[loads.slow]
-path = "/delay/constant/40ms"
-connections = 4
-rate = "20/s"
-[loads.beside]
-role = "background"
-path = "/delay/constant/20ms"
-connections = 2
-[design]
-blocks = 2
-warmup = "100ms"
-window = "600ms"
-latency_window = "1s"
-retries = 1
-"#;
+const LOADS: &str = include_str!("several_loads/experiment.toml");
 
 fn row<'d>(document: &'d Value, subject: &str, load: &str) -> &'d Value {
     let rows = array(&document["table"]).iter();

@@ -21,7 +21,6 @@ fn run(place: &Place, folder: &str, name: &str) {
     place.write(&format!("{folder}/journal.jsonl"), &lines);
 }
 
-/// The files of a folder.
 fn files(place: &Place, folder: &str) -> BTreeMap<String, Vec<u8>> {
     let entries = fs::read_dir(place.path(folder)).unwrap();
     let each = entries.map(|entry| {

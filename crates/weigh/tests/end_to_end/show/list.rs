@@ -158,7 +158,7 @@ fn one_of_the_list_is_shown_whole() {
     ] {
         assert!(nginx.contains(text), "{text} is not in\n{nginx}");
     }
-    let document = place.run("list nginx --json").expect(0).json();
+    let document = place.run("list nginx --format json").expect(0).json();
     let recipe = &document["recipes"][0];
     let workers = find(array(&recipe["params"]), "name", "workers");
     assert_eq!(
@@ -168,12 +168,12 @@ fn one_of_the_list_is_shown_whole() {
     assert!(recipe["can_run"].is_boolean(), "{recipe}");
     assert!(array(&document["experiments"]).is_empty());
 
-    let driver = place.run("list wrk --json").expect(0).json();
+    let driver = place.run("list wrk --format json").expect(0).json();
     let rate = find(array(&driver["drivers"][0]["load"]), "key", "rate");
     assert_eq!(rate["supported"], false);
     assert!(place.run("list engine").expect(0).out.contains("curve"));
 
-    let experiment = place.run("list proxy-cost --json").expect(0).json();
+    let experiment = place.run("list proxy-cost --format json").expect(0).json();
     let experiment = &experiment["experiments"][0];
     assert_eq!(experiment["baseline"], "direct");
     assert!(

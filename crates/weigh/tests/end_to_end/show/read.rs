@@ -40,7 +40,6 @@ fn read(place: &Place, text: &str) -> Value {
         .json()
 }
 
-/// The sentences of one kind.
 fn sentences<'a>(document: &'a Value, kind: &str) -> Vec<&'a str> {
     array(&document["findings"])
         .iter()

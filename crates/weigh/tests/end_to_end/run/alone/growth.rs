@@ -6,67 +6,10 @@ use crate::common::{Place, array, is_installed, number, skip};
 
 /// Waits 300 ms and 1 ms for each unit of the configuration, holds 100 MB and 200 kB for each, and then
 /// becomes a back end. That is much, as the back end's own pages are shared with what else runs it.
-const PLANTED: &str = r#"summary = "planted"
-
-[params.units]
-type = "integer"
-default = 0
-min = 0
-max = 10000
-doc = "the size of its configuration"
-
-[start]
-command = ["perl", "-e", '''
-my ($units, $weigh, $address) = @ARGV;
-select(undef, undef, undef, 0.3 + $units / 1000);
-pipe(my $read, my $write);
-my $parent = $$;
-if (fork() == 0) {
-    my $held = "";
-    vec($held, 100_000_000 + 200_000 * $units, 8) = 1;
-    syswrite($write, "1");
-    close($write);
-    select(undef, undef, undef, 0.2) while getppid() == $parent;
-    exit;
-}
-sysread($read, my $byte, 1);
-exec($weigh, "origin", "--listen", $address);
-''', "{{ params.units }}", "{{ weigh }}", "{{ listen.addr }}"]
-
-[ready]
-path = "/"
-status = 200
-timeout = "20s"
-"#;
+const PLANTED: &str = include_str!("growth/recipe.toml");
 
 /// CPU time grows with `/burn/N`.
-const EXPERIMENT: &str = r#"title = "planted growth"
-[servers.constant]
-recipe = "planted"
-[servers.linear]
-recipe = "planted"
-with = { units = "{units}" }
-[subjects]
-constant = "http://constant/burn/300000"
-linear = "http://linear/burn/{units}000"
-[factors]
-units = [100, 400, 700, 1000]
-[load]
-connections = 2
-threads = 1
-[expect]
-same = false
-[design]
-baseline = "constant"
-growth = ["units"]
-primary = ["start", "rest_memory", "memory", "cpu"]
-blocks = 5
-warmup = "100ms"
-window = "300ms"
-latency_window = "0s"
-bottleneck = false
-matters = "20%"
-"#;
+const EXPERIMENT: &str = include_str!("growth/experiment.toml");
 
 #[test]
 fn planted_growth_is_named_with_its_slope_and_a_constant_server_has_none() {

@@ -5,26 +5,7 @@ use serde_json::Value;
 use crate::common::{Place, array, find, has, number};
 
 /// A limiter that declares another limit than it has.
-const LIMITER: &str = r#"summary = "limiter"
-counts = "counts"
-
-[params.rate_limit_per_s]
-type = "integer"
-default = 0
-doc = "what it says"
-
-[params.real]
-type = "string"
-default = "0"
-doc = "what it does"
-
-[start]
-command = ["{{ weigh }}", "origin", "--listen", "{{ listen.addr }}", "--counts", "{{ dir }}/counts", "--limit", "{{ params.real }}"]
-
-[ready]
-path = "/"
-timeout = "5s"
-"#;
+const LIMITER: &str = include_str!("back_ends/limiter.toml");
 
 #[test]
 fn a_limiter_that_lets_too_many_through_is_found_and_an_exact_one_is_not() {

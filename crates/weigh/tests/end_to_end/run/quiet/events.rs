@@ -10,41 +10,7 @@ use crate::common::{
 };
 
 /// Two back ends, asked by themselves and through a balancer. `HOSTS` and `HOST` are filled in.
-const EXPERIMENT: &str = r#"title = "one of two dies"
-HOSTS
-[servers.one]
-recipe = "origin"
-HOST(one)
-[servers.two]
-recipe = "origin"
-HOST(two)
-[servers.lb]
-recipe = "balance"
-upstreams = ["one", "two"]
-with = { mode = "http", reviving_interval_ms = 200, connect_timeout_ms = 300, check = true, check_path = "/", check_interval_ms = 200, check_timeout_ms = 300 }
-HOST(vm)
-[subjects]
-direct = "http://two/"
-lb = "http://lb/"
-[factors]
-fault = ["kill"]
-[[events]]
-at = "500ms"
-server = "two"
-what = "{fault}"
-until = "2s"
-[load]
-HOST(client)
-rate = "200/s"
-connections = 400
-keepalive = false
-timeout = "500ms"
-[design]
-blocks = 1
-warmup = "200ms"
-latency_window = "4200ms"
-retries = 1
-"#;
+const EXPERIMENT: &str = include_str!("events/experiment.toml");
 
 /// The experiment with these faults, its hosts apart or not.
 fn experiment(apart: bool, faults: &str) -> String {

@@ -7,24 +7,7 @@ use crate::common::{Place, array, find, number, trials};
 
 /// Servers in front of one back end, each reloaded under load. `SERVERS`, `SUBJECTS` and `EVENTS`
 /// are filled in.
-const EXPERIMENT: &str = r#"title = "reloads"
-[servers.origin]
-recipe = "origin"
-SERVERS
-[subjects]
-SUBJECTS
-EVENTS
-[load]
-rate = "100/s"
-connections = 20
-keepalive = false
-timeout = "2s"
-[design]
-blocks = 1
-warmup = "200ms"
-latency_window = "WINDOW"
-retries = 1
-"#;
+const EXPERIMENT: &str = include_str!("reloads/experiment.toml");
 
 /// An experiment with servers: name, recipe, parameters, and those that a reload changes, which is undone
 /// after so many seconds.

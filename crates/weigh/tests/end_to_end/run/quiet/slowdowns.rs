@@ -11,32 +11,7 @@ use crate::common::{
 };
 
 /// A back end on a host of its own. `EVENT` is filled in; it lasts from 0.5 to 2 s.
-const EXPERIMENT: &str = r#"title = "slower for a time"
-[hosts.client]
-link = {}
-[hosts.one]
-link = {}
-quota = 64
-[servers.one]
-recipe = "origin"
-host = "one"
-[subjects]
-one = "http://one/"
-[[events]]
-at = "500ms"
-until = "2s"
-EVENT
-[load]
-host = "client"
-rate = "100/s"
-connections = 50
-timeout = "3s"
-[design]
-blocks = 1
-warmup = "300ms"
-latency_window = "5s"
-retries = 1
-"#;
+const EXPERIMENT: &str = include_str!("slowdowns/experiment.toml");
 
 /// Runs the experiment with an event, and returns its one trial.
 fn measured(place: &Place, event: &str) -> Value {

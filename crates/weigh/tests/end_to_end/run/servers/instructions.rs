@@ -4,24 +4,7 @@ use serde_json::Value;
 
 use crate::common::{Place, has, skip, trials};
 
-const EXPERIMENT: &str = r#"title = "what a balancer takes"
-[servers.back]
-recipe = "origin"
-[servers.front]
-recipe = "balance"
-upstreams = ["back"]
-[subjects]
-direct = "http://back/burn/20000"
-through = "http://front/burn/20000"
-[load]
-connections = 4
-[design]
-blocks = 2
-warmup = "200ms"
-window = "1s"
-latency_window = "0s"
-bottleneck = false
-"#;
+const EXPERIMENT: &str = include_str!("instructions/experiment.toml");
 
 /// Figures per request of two loads of one run differ by less, also on a busy machine.
 const ALIKE: f64 = 2.0;

@@ -11,31 +11,7 @@ use serde_json::Value;
 const NOBODY: u32 = 65_534;
 
 /// Apache's daemon for CGI scripts ignores its children's ends.
-const SCRIPT: &str = r#"title = "a script"
-
-[servers.backend]
-recipe = "apache"
-[servers.backend.with]
-cgi = ["second.pl"]
-
-[subjects]
-one = "http://backend/cgi-bin/second.pl"
-two = "http://backend/cgi-bin/second.pl?x=1"
-
-[expect]
-body = "varies"
-
-[load]
-connections = 2
-
-[design]
-blocks = 1
-warmup = "300ms"
-window = "500ms"
-latency_window = "0s"
-bottleneck = false
-retries = 0
-"#;
+const SCRIPT: &str = include_str!("ordinary_user/experiment.toml");
 
 /// A control group that belongs to an ordinary user, as the service manager makes them.
 struct OwnGroup(PathBuf);

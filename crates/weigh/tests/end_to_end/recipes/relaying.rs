@@ -1,111 +1,31 @@
-//! Servers that are installed pass on what lasts, as their recipes set them.
+//! Servers pass on what lasts, as their recipes set them.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Mutex;
 use std::sync::mpsc::{Sender, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::recipes::installed::{found, short_folder};
-use crate::recipes::rules::text;
-use crate::support::recipes;
-use experiment::manifest::Value;
-use experiment::recipe::{Behind, RenderContext};
+use experiment::recipe::Behind;
 use net::ws::handshake::accept_of;
+
+use crate::common::started::Started;
+use crate::common::{Origin, Place};
 
 /// Nothing takes as long, unless it hangs.
 const LONG: Duration = Duration::from_secs(20);
-const ON: Value = Value::Boolean(true);
-const OFF: Value = Value::Boolean(false);
 const EVENTS: usize = 10;
+const NO_CONTENT: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
-/// A server in front of a back end.
-struct Running {
-    child: Child,
-    dir: PathBuf,
-    address: SocketAddr,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // Some have to end their workers themselves.
-        let pid = self.child.id().to_string();
-        let _ = Command::new("kill").args(["-TERM", &pid]).status();
-        let _ = self.child.wait();
-        let _ = std::fs::remove_dir_all(&self.dir);
-    }
-}
-
-/// Starts a server; `None` where it is not installed.
-fn start(name: &str, params: &[(&str, Value)], back: SocketAddr) -> Option<Running> {
-    let recipe = recipes().get(name).unwrap();
-    let programs = found(recipe)?.programs;
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = free.local_addr().unwrap();
-    drop(free);
-    let dir = short_folder();
-    let params = params.iter();
-    let out = recipe
-        .render(&RenderContext {
-            name: "front".to_owned(),
-            dir: dir.clone(),
-            listen_addr: address,
-            upstreams: vec![Behind {
-                name: "back".to_owned(),
-                addr: back,
-                dir: None,
-                tls: false,
-            }],
-            params: params
-                .map(|(name, value)| ((*name).to_owned(), value.clone()))
-                .collect(),
-            programs,
-            weigh: PathBuf::from("weigh"),
-            cpus: 1,
-            certificates: None,
-            reload: Default::default(),
-            checkout: None,
-        })
-        .unwrap();
-    for folder in &out.dirs {
-        std::fs::create_dir_all(dir.join(folder)).unwrap();
-    }
-    for file in &out.files {
-        let path = dir.join(&file.path);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, &file.bytes).unwrap();
-    }
-    let mut command = Command::new(&out.command[0]);
-    let options = out.command[1..].iter().filter(|word| !word.is_empty());
-    command.args(options).envs(out.env).current_dir(&dir);
-    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-    let mut running = Running {
-        child: child.unwrap(),
-        dir,
-        address,
+/// Starts a server in front of a back end; `None` where it is not installed.
+fn start(name: &str, params: &str, back: SocketAddr) -> Option<Started> {
+    let behind = Behind {
+        name: "back".to_owned(),
+        addr: back,
+        dir: None,
+        tls: false,
     };
-    let end = Instant::now() + LONG;
-    while TcpStream::connect(address).is_err() {
-        let ended = running.child.try_wait().unwrap();
-        assert!(ended.is_none() && Instant::now() < end, "{name}: {ended:?}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    if let Some(status) = out.ready.status {
-        let ask = format!("GET {} HTTP/1.1\r\nHost: a.example\r\n\r\n", out.ready.path);
-        let expected = format!("HTTP/1.1 {status} ");
-        let is_ready = || {
-            let mut client = TcpStream::connect(address).unwrap();
-            client.write_all(ask.as_bytes()).unwrap();
-            request(&mut client).is_some_and(|head| head.starts_with(&expected))
-        };
-        while !is_ready() {
-            assert!(Instant::now() < end, "{name} is not ready");
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
-    Some(running)
+    Started::over(name, params, vec![behind])
 }
 
 /// Reads until there is so much, or a text; what came, also when nothing came for so long.
@@ -143,7 +63,7 @@ fn echo() -> SocketAddr {
         };
         let is_asked = value(&head, "upgrade").is_some_and(|it| it == "websocket");
         if !is_asked {
-            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
+            let _ = stream.write_all(NO_CONTENT);
             return;
         }
         let answer = format!(
@@ -162,22 +82,22 @@ fn websockets_pass_where_the_recipe_says_so() {
     const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
     let back = echo();
     for (name, params, passes) in [
-        ("nginx", vec![("websocket", ON)], true),
-        ("nginx", vec![], false),
-        ("haproxy", vec![], true),
-        ("caddy", vec![], true),
-        ("apache", vec![("websocket", ON)], true),
-        ("lighttpd", vec![("websocket", ON)], true),
-        ("envoy", vec![("websocket", ON)], true),
-        ("envoy", vec![], false),
-        ("traefik", vec![], true),
-        ("nghttpx", vec![], true),
-        ("h2o", vec![("websocket", ON)], true),
-        ("h2o", vec![], false),
-        ("trafficserver", vec![], true),
-        ("pingora", vec![], true),
+        ("nginx", "websocket = true", true),
+        ("nginx", "", false),
+        ("haproxy", "", true),
+        ("caddy", "", true),
+        ("apache", "websocket = true", true),
+        ("lighttpd", "websocket = true", true),
+        ("envoy", "websocket = true", true),
+        ("envoy", "", false),
+        ("traefik", "", true),
+        ("nghttpx", "", true),
+        ("h2o", "websocket = true", true),
+        ("h2o", "", false),
+        ("trafficserver", "", true),
+        ("pingora", "", true),
     ] {
-        let Some(running) = start(name, &params, back) else {
+        let Some(running) = start(name, params, back) else {
             continue;
         };
         let mut client = TcpStream::connect(running.address).unwrap();
@@ -210,6 +130,11 @@ fn events() -> (SocketAddr, Sender<()>) {
         let Some(asked) = request(&mut stream) else {
             return;
         };
+        // The question whether the server is up.
+        if !asked.contains(" /events ") {
+            let _ = stream.write_all(NO_CONTENT);
+            return;
+        }
         let wait = wait.lock().unwrap();
         // HTTP/1.0, which nginx speaks by itself, knows no chunks.
         let is_chunked = !asked.contains(" HTTP/1.0\r\n");
@@ -241,26 +166,22 @@ fn events() -> (SocketAddr, Sender<()>) {
 #[test]
 fn events_pass_at_once_where_nothing_holds_them() {
     for (name, params, passes) in [
-        ("nginx", vec![("proxy_buffering", OFF)], true),
-        ("nginx", vec![], false),
-        ("haproxy", vec![("no_delay", ON)], true),
-        ("caddy", vec![], true),
-        ("apache", vec![], true),
-        ("envoy", vec![], true),
-        ("traefik", vec![], true),
-        ("nghttpx", vec![], true),
-        ("h2o", vec![], true),
-        ("trafficserver", vec![], true),
-        ("pingora", vec![], true),
-        (
-            "lighttpd",
-            vec![("stream_response_body", Value::Integer(1))],
-            true,
-        ),
-        ("lighttpd", vec![], false),
+        ("nginx", "proxy_buffering = false", true),
+        ("nginx", "", false),
+        ("haproxy", "no_delay = true", true),
+        ("caddy", "", true),
+        ("apache", "", true),
+        ("envoy", "", true),
+        ("traefik", "", true),
+        ("nghttpx", "", true),
+        ("h2o", "", true),
+        ("trafficserver", "", true),
+        ("pingora", "", true),
+        ("lighttpd", "stream_response_body = 1", true),
+        ("lighttpd", "", false),
     ] {
         let (back, seen) = events();
-        let Some(running) = start(name, &params, back) else {
+        let Some(running) = start(name, params, back) else {
             continue;
         };
         let mut client = TcpStream::connect(running.address).unwrap();
@@ -290,20 +211,22 @@ fn events_pass_at_once_where_nothing_holds_them() {
 }
 
 #[test]
-fn configurations_for_http_2_upstreams_start() {
-    let back = echo();
-    let grpc = [("upstream_protocol", text("grpc")), ("http2", ON)];
+fn upstreams_that_speak_only_http2_are_reached_where_the_recipe_says_so() {
+    let place = Place::new();
+    let origin = Origin::with(&place, "--http2-only");
+    let back = origin.url.trim_start_matches("http://");
+    let back = back.trim_end_matches('/').parse().unwrap();
     for (name, params) in [
-        ("nginx", grpc.to_vec()),
-        ("haproxy", vec![("upstream_http2", ON)]),
-        ("caddy", vec![("upstream_http2", ON), ("http2", ON)]),
-        ("apache", vec![("upstream_http2", ON), ("http2", ON)]),
-        ("envoy", vec![("upstream_http2", ON), ("http2", ON)]),
-        ("traefik", vec![("upstream_http2", ON), ("http2", ON)]),
-        ("nghttpx", vec![("upstream_http2", ON), ("http2", ON)]),
-        ("pingora", vec![("upstream_http2", ON), ("http2", ON)]),
+        ("nginx", "upstream_protocol = grpc, http2 = true"),
+        ("haproxy", "upstream_http2 = true"),
+        ("caddy", "upstream_http2 = true, http2 = true"),
+        ("apache", "upstream_http2 = true, http2 = true"),
+        ("envoy", "upstream_http2 = true, http2 = true"),
+        ("traefik", "upstream_http2 = true, http2 = true"),
+        ("nghttpx", "upstream_http2 = true, http2 = true"),
+        ("pingora", "upstream_http2 = true, http2 = true"),
     ] {
-        // It takes connections, or the test fails.
-        start(name, &params, back);
+        // It answers from there, or the test fails.
+        start(name, params, back);
     }
 }
