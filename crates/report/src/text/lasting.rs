@@ -138,7 +138,6 @@ fn reached_share(share: f64) -> String {
     format!("{percent:.3}%")
 }
 
-
 fn ends(lasting: &LastingReading) -> String {
     let ends: Vec<String> = lasting
         .ends

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::support::{good, parse};
+use crate::support::{good, parse, shown};
 use experiment::{Experiment, HttpVersion, Rate};
 use readings::{Condition, EventFormat, TrafficKind};
 
