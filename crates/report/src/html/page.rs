@@ -72,7 +72,7 @@ pub fn sections(
 }
 
 /// The sections below the first screen, in order.
-fn all_sections(journal: &Journal, analysis: &Analysis, facts: &RunFacts) -> [String; 23] {
+fn all_sections(journal: &Journal, analysis: &Analysis, facts: &RunFacts) -> [String; 26] {
     let header = &journal.header;
     let compared = analysis.comparisons.iter().map(|c| &c.subject);
     let subjects = once(header.subjects.iter().chain(compared).cloned());
@@ -83,6 +83,8 @@ fn all_sections(journal: &Journal, analysis: &Analysis, facts: &RunFacts) -> [St
     [
         crate::study::gates::html(&analysis.gates),
         section("verdicts", "Verdicts", &verdicts(analysis)),
+        of("shares"),
+        of("lasting"),
         of("tiers"),
         section(
             "intervals",
@@ -110,6 +112,7 @@ fn all_sections(journal: &Journal, analysis: &Analysis, facts: &RunFacts) -> [St
             &over_time(journal, analysis, &subjects),
         ),
         of("interactions"),
+        of("requests"),
         of("growth"),
         section("bottlenecks", "Bottlenecks", &bottlenecks(analysis)),
         section("topology", "Topology", &shape),
