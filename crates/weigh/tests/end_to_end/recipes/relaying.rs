@@ -52,20 +52,18 @@ fn value<'h>(head: &'h str, name: &str) -> Option<&'h str> {
     same.next().map(|(_, value)| value)
 }
 
-/// Agrees to a WebSocket, and echoes what comes until the end.
+/// Agrees to a WebSocket and echoes what comes until the end; anything else gets an empty answer.
 fn echo() -> SocketAddr {
     testing::serve(|mut stream| {
         let Some(head) = request(&mut stream) else {
             return;
         };
-        let Some(key) = value(&head, "sec-websocket-key") else {
-            return;
-        };
         let is_asked = value(&head, "upgrade").is_some_and(|it| it == "websocket");
-        if !is_asked {
+        let key = value(&head, "sec-websocket-key").filter(|_| is_asked);
+        let Some(key) = key else {
             let _ = stream.write_all(NO_CONTENT);
             return;
-        }
+        };
         let answer = format!(
             "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
              Sec-WebSocket-Accept: {}\r\n\r\n",
