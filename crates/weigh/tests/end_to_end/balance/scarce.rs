@@ -4,6 +4,7 @@ use std::fs::Permissions;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -60,6 +61,22 @@ fn with_processes(place: &Place, most: u32, line: &str) -> Option<Command> {
     Some(limited(&[&[path], words.as_slice()].concat()))
 }
 
+/// A run with a server, as quick as can be.
+const QUICK: &str = "title = \"t\"\n[servers.o]\nrecipe = \"origin\"\n[subjects]\nx = \"http://o/\"\n\
+                     y = \"http://o/bytes/9\"\n[load]\nconnections = 2\n[design]\nblocks = 2\n\
+                     warmup = \"50ms\"\nwindow = \"100ms\"\nlatency_window = \"0s\"\n\
+                     bottleneck = false\nretries = 0\n";
+
+/// Lets any user write into the place and into its new folder `open`, and gives that folder.
+fn opened(place: &Place) -> PathBuf {
+    let out = place.path("open");
+    std::fs::create_dir(&out).unwrap();
+    for folder in [place.path(""), out.clone(), place.temp()] {
+        std::fs::set_permissions(&folder, Permissions::from_mode(0o777)).unwrap();
+    }
+    out
+}
+
 #[test]
 fn what_lacks_processes_says_so_and_does_not_panic() {
     let place = Place::new();
@@ -72,23 +89,24 @@ fn what_lacks_processes_says_so_and_does_not_panic() {
     );
     place.write("b.toml", &text);
     let url = format!("http://{}/", back_end.address);
-    let out = place.path("open");
-    std::fs::create_dir(&out).unwrap();
-    for folder in [
-        place.path(""),
-        place.path("b.toml"),
-        out.clone(),
-        place.temp(),
-    ] {
-        std::fs::set_permissions(&folder, Permissions::from_mode(0o777)).unwrap();
+    let out = opened(&place).join("run");
+    place.write("e.toml", QUICK);
+    for file in ["b.toml", "e.toml"] {
+        let mode = Permissions::from_mode(0o666);
+        std::fs::set_permissions(place.path(file), mode).unwrap();
     }
-    let out = out.join("run");
     let lines = [
         "origin --listen 127.0.0.1:0 --threads 4".to_owned(),
         format!("balance {}", config.display()),
         format!("load {url} --threads 4 -c 4 -d 100ms"),
         format!(
-            "compare a={url} b={url}?b --blocks 2 --out {}",
+            "compare a={url} b={url}?b --blocks 2 --window 100ms --warmup 50ms --latency=false \
+             --bottleneck=false --out {}",
+            out.display()
+        ),
+        format!(
+            "run {} --out {}",
+            place.path("e.toml").display(),
             out.display()
         ),
     ];
@@ -108,6 +126,70 @@ fn what_lacks_processes_says_so_and_does_not_panic() {
             // The next one begins anew.
             let _ = std::fs::remove_dir_all(&out);
         }
+    }
+    // With more, some parts start and others do not, and from some number on all do.
+    for line in &lines[2..] {
+        for most in (6..=20).step_by(2) {
+            let Some(command) = with_processes(&place, most, line) else {
+                return;
+            };
+            let done = place.start_command(command).end();
+            let said = format!("{most}: {line}: {}{}", done.out, done.err);
+            assert!(!said.contains("panicked"), "{said}");
+            assert!(matches!(done.status, 0 | 1 | 4), "{}: {said}", done.status);
+            // A server may say so in its own log only.
+            let why = [&format!("RLIMIT_NPROC: {most}"), "ended by itself"];
+            let is_told = why.into_iter().any(|why| said.contains(why));
+            assert!(is_told || done.status == 0, "{said}");
+            let _ = std::fs::remove_dir_all(&out);
+        }
+    }
+}
+
+#[test]
+fn a_run_names_the_temporary_folder_that_it_cannot_use() {
+    let place = Place::new();
+    let out = opened(&place).join("run");
+    place.write("e.toml", QUICK);
+    let line = format!(
+        "run {} --out {}",
+        place.path("e.toml").display(),
+        out.display()
+    );
+    let locked = place.path("locked");
+    std::fs::create_dir(&locked).unwrap();
+    for (path, mode) in [(&locked, 0o555), (&place.path("e.toml"), 0o644)] {
+        std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    }
+    for (folder, why) in [
+        (place.path("absent"), "No such file or directory"),
+        (locked, "Permission denied"),
+    ] {
+        // As an ordinary user: root may write anywhere.
+        let Some(mut command) = with_processes(&place, 100, &line) else {
+            return;
+        };
+        command.env("TMPDIR", &folder);
+        let done = place.start_command(command).end().expect(1);
+        let said = format!("cannot make a folder in {}: {why}", folder.display());
+        has(&done.err, &said);
+        has(&done.err, "set TMPDIR to another");
+        let _ = std::fs::remove_dir_all(&out);
+    }
+}
+
+#[test]
+fn a_huge_limit_of_stacks_is_no_size_of_one() {
+    let place = Place::new();
+    place.write("e.toml", QUICK);
+    for limit in ["--stack=unlimited", "--stack=8796093022208"] {
+        let Some(command) = limited(&place, limit, "run e.toml --out huge") else {
+            return;
+        };
+        let done = place.start_command(command).end();
+        // Whatever the figures are worth.
+        assert!(matches!(done.status, 0 | 4), "{limit}: {}", done.err);
+        std::fs::remove_dir_all(place.path("huge")).unwrap();
     }
 }
 
