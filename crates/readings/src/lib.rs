@@ -50,4 +50,5 @@ pub use machine::{
     NetworkMetrics, Nomad, PACKET_BYTES_MAX, Podman, PortsSample, Probe, Reach, ServerMetrics,
     ServerSample, Slurm, SocketMetrics, SystemMetrics, ThreadMetrics,
 };
+pub use text::once;
 pub use utc::Utc;

@@ -84,8 +84,12 @@ pub fn load_terminal(load: &JudgedLoad<'_>, url: &str, more: &[String]) -> Strin
         "calls" => "Calls/sec:",
         _ => "Requests/sec:",
     };
-    out.push_str(&format!("{per_s:<13} {:>10.2}\n", reading.requests_per_s()));
-    out.push_str(&lasting::per_s(reading));
+    let messages = lasting::per_s(reading);
+    // Of sessions whose messages are no answers the messages alone have a rate.
+    if messages.is_empty() || per_s != "Messages/sec:" {
+        out.push_str(&format!("{per_s:<13} {:>10.2}\n", reading.requests_per_s()));
+    }
+    out.push_str(&messages);
     out.push_str(&format!(
         "Transfer/sec: {:>10}\n",
         bytes(reading.bytes_per_s())

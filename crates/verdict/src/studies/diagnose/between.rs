@@ -1,6 +1,6 @@
 //! What readings say side by side.
 
-use readings::text::once;
+use readings::once;
 use readings::{Tool, ToolReading};
 
 use super::target::{authority, path};

@@ -5,7 +5,7 @@
 
 pub(crate) mod words;
 
-use readings::text::once;
+use readings::once;
 use readings::{Condition, GateMetric};
 use serde::Serialize;
 

@@ -3,7 +3,7 @@
 
 pub mod words;
 
-use readings::text::once;
+use readings::once;
 use readings::{Condition, ServerSettings, SettingsReading, SubjectSettings};
 use serde::Serialize;
 
