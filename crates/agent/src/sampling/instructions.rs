@@ -273,10 +273,10 @@ mod tests {
         }
     }
 
-    /// A time of 40 ms in which nothing happens.
+    /// A time in which nothing happens but, also on a busy machine, a reading.
     fn pause() -> Window {
         let from_ns = monotonic_ns();
-        std::thread::sleep(Duration::from_millis(40));
+        std::thread::sleep(Duration::from_millis(400));
         Window {
             from_ns,
             to_ns: monotonic_ns(),
@@ -300,13 +300,15 @@ mod tests {
         let last = pause();
         // Its child was waited for, so the kernel adds its time.
         let used_ms = process_cpu_s(a.pid()) * 1e3;
+        let passed_ms = (last.from_ns - first.to_ns) as f64 / 1e6;
         let load = |before, after| IdleTimes { before, after };
         let counts = counting.end(&[load(first, between), load(between, last), load(first, last)]);
         let ms = |load: usize, server: &str| counts[load][server] as f64 / 1e6;
-        // Ended children are known by the tick of 10 ms.
+        // Ended children are known by the tick of 10 ms; a task's clock also runs while a hypervisor
+        // has the CPU, its usage may not.
         assert!(
-            (ms(0, "a") - used_ms).abs() < 15.0,
-            "{counts:?}, used {used_ms} ms"
+            (used_ms - 15.0..passed_ms).contains(&ms(0, "a")),
+            "{counts:?}, used {used_ms} ms of {passed_ms}"
         );
         assert!(ms(0, "b") < 5.0 && ms(1, "a") < 5.0, "{counts:?}");
         assert!(ms(1, "b") > 10.0, "{counts:?}");
