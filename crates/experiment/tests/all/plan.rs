@@ -97,21 +97,7 @@ fn an_order_stays_what_it_was() {
 
 #[test]
 fn servers_start_after_their_upstreams_and_only_when_needed() {
-    let text = r#"title = "t"
-[servers.front]
-recipe = "balance"
-upstreams = ["middle", "origin"]
-[servers.middle]
-recipe = "balance"
-upstreams = ["origin"]
-[servers.idle]
-recipe = "origin"
-[servers.origin]
-recipe = "origin"
-[subjects]
-front = "http://front/"
-direct = "http://origin/"
-"#;
+    let text = include_str!("plan/servers.toml");
     let experiment = good(parse(text));
     let plan = Plan::new(&experiment, 1);
     assert_eq!(plan.servers, ["origin", "middle", "front"]);

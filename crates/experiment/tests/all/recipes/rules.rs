@@ -386,24 +386,7 @@ fn a_missing_module_names_its_package() {
 
 #[test]
 fn mistakes_in_a_recipe_are_shown_in_it() {
-    let toml = r#"summry = "s"
-upstreams = "some"
-dirs = ["../outside"]
-[params.workers]
-type = "number"
-[params.size]
-type = "size"
-default = 64
-[files]
-"a.conf" = "a.cnf"
-"b.conf" = "b.conf"
-[copy]
-"bin/{{ item }}" = { from = "bin/{{ item }}", each = "scripts", mode = "rwx" }
-[start]
-command = ["{{ unclosed"]
-[stop]
-signals = [{ signal = "KILL", wait = "5" }]
-"#;
+    let toml = include_str!("rules/mistakes.toml");
     let files = [("a.conf", "x"), ("b.conf", "{% if %}\n")];
     let dir = own("own-mistakes", "wrong", toml, &files);
     let error = load(&dir).unwrap_err();
