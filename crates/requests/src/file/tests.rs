@@ -160,11 +160,9 @@ fn any_request() -> impl Strategy<Value = RequestSpec> {
             let path = placeholder::braces_escaped(&path);
             RequestSpec {
                 name,
-                method: "GET".into(),
                 path: placeholder::parse(&path, names, placeholder::Part::Path).unwrap(),
                 fields: vec![("X-A".into(), Template::fixed(value.replace('\n', "")))],
                 body: body.map(Template::fixed),
-                weight: 1,
                 expect: AnswerSpec {
                     status,
                     contains,
@@ -174,8 +172,8 @@ fn any_request() -> impl Strategy<Value = RequestSpec> {
                     fields: Vec::new(),
                 },
                 pause: Duration::from_millis(pause * 700),
-                captures: Vec::new(),
                 is_once: pause == 1,
+                ..RequestSpec::default()
             }
         })
 }
