@@ -17,19 +17,11 @@ pub const LARGEST_BYTES: u64 = 1024 * 1024;
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     #[error("{} cannot be read: {why}", path.display())]
-    Unreadable {
-        path: PathBuf,
-        why: std::io::Error,
-    },
+    Unreadable { path: PathBuf, why: std::io::Error },
     #[error("{} is a folder, not a file", path.display())]
-    Folder {
-        path: PathBuf,
-    },
+    Folder { path: PathBuf },
     #[error("{} holds {bytes} bytes; a file of this kind has at most {LARGEST_BYTES}", path.display())]
-    TooLarge {
-        path: PathBuf,
-        bytes: u64,
-    },
+    TooLarge { path: PathBuf, bytes: u64 },
     #[error("{} is not UTF-8 text: invalid byte {offset} in line {line}", path.display())]
     NotText {
         path: PathBuf,

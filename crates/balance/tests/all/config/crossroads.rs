@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::time::Duration;
+use testing::Text as _;
 
 use balance::config::model::{
     Dispatch, EditKind, Inspect, Recipient, Service, ServiceKind, StickyCookie, Weight,
@@ -257,13 +258,9 @@ fn what_no_manual_confirms_is_told() {
             (4, true, "onfail %b"),
         ]
     );
-    assert!(
-        warnings[1]
-            .to_string()
-            .starts_with("crossroads.conf:2:26: `checkinterval`"),
-        "{}",
-        warnings[1]
-    );
+    warnings[1]
+        .to_string()
+        .begins("crossroads.conf:2:26: `checkinterval`");
     assert_eq!(parse(&with("", "")).unwrap().1, []);
 }
 
@@ -307,10 +304,7 @@ fn files_that_include_themselves_are_refused() {
     assert!(error.to_string().contains("mistakes"), "{error}");
     let absent = folder.write("e.conf", "#include \"absent.conf\"\n");
     let error = parse_file(&absent).unwrap_err();
-    assert!(
-        error.to_string().contains("absent.conf cannot be read"),
-        "{error}"
-    );
+    error.to_string().has("absent.conf cannot be read");
 }
 
 #[test]

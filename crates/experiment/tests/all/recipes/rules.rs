@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use testing::Text as _;
 
 use crate::support::{Scratch, assert_shown, recipes, rendered, scratch};
 use experiment::manifest::Value;
@@ -353,10 +354,7 @@ fn a_program_of_a_registry_names_the_command_that_installs_it() {
     );
     let error = load(&own("own-pip-any", "mine", &toml("x>=1"), &[])).unwrap_err();
     let said = rendered(&error);
-    assert!(
-        said.contains("`x>=1` is no package of a fixed version"),
-        "{said}"
-    );
+    said.has("`x>=1` is no package of a fixed version");
 }
 
 #[test]
@@ -533,10 +531,8 @@ fn a_setting_of_another_name_is_shown_with_the_nearest() {
     let toml = "summary = \"s\"\n[start]\ncommand = [\"x\"]\n[settings]\nworker = \"1\"\n";
     let dir = own("own-settings", "x", toml, &[]);
     let said = rendered(&load(&dir).unwrap_err());
-    assert!(
-        said.contains("worker") && said.contains("`workers`"),
-        "{said}"
-    );
+    said.has("worker");
+    said.has("`workers`");
     let plain = "summary = \"s\"\n[start]\ncommand = [\"x\"]\n";
     let recipes = load(&own("own-no-settings", "x", plain, &[])).unwrap();
     let recipe = recipes.get("x").unwrap();
