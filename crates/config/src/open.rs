@@ -16,38 +16,17 @@ pub const LARGEST_BYTES: u64 = 1024 * 1024;
 /// A file that could not be opened as text.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The file is not there or may not be read.
     #[error("{} cannot be read: {why}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        why: std::io::Error,
-    },
-    /// The path names a folder.
+    Unreadable { path: PathBuf, why: std::io::Error },
     #[error("{} is a folder, not a file", path.display())]
-    Folder {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// The file is too large to be what it should be.
+    Folder { path: PathBuf },
     #[error("{} holds {bytes} bytes; a file of this kind has at most {LARGEST_BYTES}", path.display())]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-        /// Its size.
-        bytes: u64,
-    },
-    /// The file is not UTF-8.
+    TooLarge { path: PathBuf, bytes: u64 },
     #[error("{} is not UTF-8 text: invalid byte {offset} in line {line}", path.display())]
     NotText {
-        /// The file.
         path: PathBuf,
-        /// The first byte that is wrong, from 0.
         offset: usize,
-        /// Its line, from 1.
         line: usize,
-        /// What to do.
         help: String,
     },
 }

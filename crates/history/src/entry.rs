@@ -91,9 +91,8 @@ pub struct Figure {
     /// blocks, other programs and steps.
     pub standard_error: f64,
     /// The same from the spread of the blocks alone, their standard deviation over the root of
-    /// their number. Entries of early versions lack it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub standard_error_of_blocks: Option<f64>,
+    /// their number.
+    pub standard_error_of_blocks: f64,
     pub degrees: f64,
     pub blocks: usize,
     /// The baseline's copy over the baseline.
@@ -123,7 +122,7 @@ pub struct FloorFigure {
     /// From the spread of the blocks alone.
     pub standard_error: f64,
     pub degrees: f64,
-    /// The ends of the report's interval, as log ratios. Entries of early versions lack them.
+    /// The ends of the report's interval, as log ratios, where it has both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends: Option<(f64, f64)>,
 }
@@ -147,14 +146,9 @@ impl Figure {
         let bias = bias.map_or(0.0, |floor| floor.log_ratio);
         Point {
             value: self.log_ratio,
-            standard_error: self.error_of_blocks().hypot(bias),
+            standard_error: self.standard_error_of_blocks.hypot(bias),
             degrees: self.degrees,
         }
-    }
-
-    /// The standard error from the spread of the blocks alone, as far as the entry has it.
-    pub fn error_of_blocks(&self) -> f64 {
-        self.standard_error_of_blocks.unwrap_or(self.standard_error)
     }
 
     /// The ends of the 95% interval of the log ratio.
@@ -247,13 +241,6 @@ impl RunEntry {
             sentence: first_sentence(journal, analysis),
             figures,
         }
-    }
-
-    /// Whether it has all that this version records; otherwise its journal is read again, if that
-    /// is still there.
-    pub(crate) fn is_current(&self) -> bool {
-        let mut figures = self.figures.iter();
-        figures.all(|figure| figure.standard_error_of_blocks.is_some())
     }
 
     /// The name of this version for people: label and commits of the subjects, or else the short
@@ -372,7 +359,7 @@ pub(crate) fn figure(c: &Comparison, floors: &[NoiseFloor]) -> Option<Figure> {
         subject: c.subject.clone(),
         log_ratio: rounded(log_ratio),
         standard_error: rounded(standard_error),
-        standard_error_of_blocks: Some(rounded(own)),
+        standard_error_of_blocks: rounded(own),
         degrees,
         blocks: ratios.len(),
         noise_floor: floor,

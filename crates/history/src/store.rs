@@ -48,7 +48,7 @@ fn io_error(path: &Path) -> impl Fn(io::Error) -> StoreError + '_ {
 pub struct Updated {
     pub index: Index,
     pub added: usize,
-    /// Runs whose journal had changed since they were indexed, or that an early version indexed.
+    /// Runs whose journal had changed since they were indexed.
     pub renewed: usize,
     /// What was skipped or could not be written, in sentences.
     pub problems: Vec<String>,
@@ -90,7 +90,7 @@ pub fn update(folder: &Path, rebuild: bool) -> Result<Updated, StoreError> {
             }
         };
         let known = updated.index.get(&name);
-        if known.is_some_and(|known| known.journal == stamp && known.is_current()) {
+        if known.is_some_and(|known| known.journal == stamp) {
             continue;
         }
         match entry(&run, &name) {

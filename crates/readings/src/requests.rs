@@ -110,6 +110,24 @@ pub struct RequestSpec {
     pub is_once: bool,
 }
 
+/// A GET without anything else, as often as others.
+impl Default for RequestSpec {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            method: "GET".to_owned(),
+            path: Template::default(),
+            fields: Vec::new(),
+            body: None,
+            weight: 1,
+            expect: AnswerSpec::default(),
+            pause: Duration::ZERO,
+            captures: Vec::new(),
+            is_once: false,
+        }
+    }
+}
+
 /// Which answer is good; what is not given is not checked.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AnswerSpec {
@@ -225,21 +243,16 @@ mod tests {
     fn what_a_request_says_itself_stays() {
         let request = |fields: &[&str], status| RequestSpec {
             name: "a".into(),
-            method: "GET".into(),
             path: Template::fixed("/"),
             fields: fields
                 .iter()
                 .map(|name| ((*name).to_owned(), Template::fixed("own")))
                 .collect(),
-            body: None,
-            weight: 1,
             expect: AnswerSpec {
                 status,
                 ..AnswerSpec::default()
             },
-            pause: Duration::ZERO,
-            captures: Vec::new(),
-            is_once: false,
+            ..RequestSpec::default()
         };
         let mut set = RequestSet {
             requests: vec![request(&["accept"], Some(404)), request(&[], None)],

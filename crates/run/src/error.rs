@@ -13,14 +13,8 @@ use crate::testbed::cpu_placement::PlacementError;
 /// Why a run cannot start or continue. A failed trial is a row, not an error.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The run's folder cannot be written.
     #[error("cannot write the run's folder {}: {why}", path.display())]
-    Folder {
-        /// The folder.
-        path: PathBuf,
-        why: String,
-    },
-    /// A requirement of the experiment is missing on this machine.
+    Folder { path: PathBuf, why: String },
     #[error("this experiment cannot run here:\n  {}", sentences.join("\n  "))]
     Missing {
         /// What is missing, and the command that installs it.
@@ -44,7 +38,6 @@ pub enum RunError {
     /// A machine cannot be used.
     #[error("host `{host}`: {why}")]
     Host { host: String, why: String },
-    /// Namespaces or links cannot be created.
     #[error("cannot create the hosts of this experiment: {0}")]
     Topology(TopologyError),
 }

@@ -55,84 +55,13 @@ impl Kind {
     }
 }
 
-const NGINX: &str = "
-daemon off;
-master_process off;
-pid FOLDER/pid;
-error_log FOLDER/errors;
-events {}
-http {
-    log_format line '$request';
-    access_log FOLDER/requests line;
-    client_body_temp_path FOLDER/body;
-    proxy_temp_path FOLDER/proxy;
-    fastcgi_temp_path FOLDER/fastcgi;
-    uwsgi_temp_path FOLDER/uwsgi;
-    scgi_temp_path FOLDER/scgi;
-    server {
-        listen IP:PORT;
-        location / { return 200 'yes'; }
-    }
-}
-";
+const NGINX: &str = include_str!("servers/nginx.conf");
 
-const APACHE: &str = "
-ServerRoot FOLDER
-ServerName localhost
-DefaultRuntimeDir FOLDER
-PidFile FOLDER/pid
-Listen IP:PORT
-LoadModule mpm_event_module /usr/lib/apache2/modules/mod_mpm_event.so
-LoadModule authz_core_module /usr/lib/apache2/modules/mod_authz_core.so
-User nobody
-Group nogroup
-StartServers 1
-ServerLimit 1
-ThreadsPerChild 16
-MaxRequestWorkers 16
-MinSpareThreads 1
-MaxSpareThreads 16
-ErrorLog FOLDER/errors
-LogFormat \"%r\" line
-CustomLog FOLDER/requests line
-DocumentRoot FOLDER/pages
-";
+const APACHE: &str = include_str!("servers/apache.conf");
 
-const NODE: &str = "
-const fs = require('node:fs');
-const log = (line) => fs.appendFileSync('FOLDER/requests', line + '\\n');
-const server = require('node:http').createServer((request, response) => {
-  log(request.method + ' ' + request.url);
-  request.on('error', () => {});
-  request.on('end', () => response.end('yes'));
-  request.resume();
-});
-server.on('checkContinue', (request, response) => {
-  response.writeContinue();
-  server.emit('request', request, response);
-});
-server.on('clientError', (error, socket) => {
-  if (error.code !== 'ECONNRESET') log('malformed: ' + error.code);
-  socket.destroy();
-});
-server.listen(PORT, 'IP');
-";
+const NODE: &str = include_str!("servers/node.js");
 
-const HAPROXY: &str = "
-global
-    log stdout format raw local0
-defaults
-    mode http
-    log global
-    log-format %r
-    option dontlognull
-    timeout client 10s
-    timeout connect 10s
-    timeout server 10s
-frontend all
-    bind IP:PORT
-    http-request return status 200 content-type text/plain string yes
-";
+const HAPROXY: &str = include_str!("servers/haproxy.cfg");
 
 /// A server that runs; dropping it ends it.
 pub struct Server {

@@ -29,7 +29,6 @@ pub enum InstallError {
         package: String,
         command: String,
         status: String,
-        /// The last lines that it printed.
         lines: String,
     },
     #[error("{package}: expected a program `{program}` in it; found none")]

@@ -13,30 +13,19 @@ pub enum DriverError {
     /// Its `driver.toml` has mistakes.
     #[error(transparent)]
     Mistakes(#[from] Mistakes),
-    /// A folder of drivers cannot be read.
     #[error("{} cannot be read: {why}", path.display())]
-    Unreadable {
-        /// The folder.
-        path: PathBuf,
-        /// The system's error.
-        why: std::io::Error,
-    },
-    /// A template cannot be filled in.
+    Unreadable { path: PathBuf, why: std::io::Error },
     #[error("driver `{driver}`: `{place}` cannot be rendered: {why}")]
     Template {
         driver: String,
-        /// The key or the word.
         place: String,
-        /// What the template engine says.
         why: String,
     },
     /// A parameter is missing, unknown or out of its limits.
     #[error("driver `{driver}`, parameter `{param}`: {why}")]
     Param {
         driver: String,
-        /// The parameter.
         param: String,
-        /// What was expected.
         why: String,
     },
 }

@@ -11,10 +11,8 @@ pub enum ExperimentError {
     /// The file has mistakes.
     #[error(transparent)]
     Mistakes(#[from] Mistakes),
-    /// Neither an experiment of the catalogue nor a file.
     #[error("no experiment is called `{name}`, and no such file exists")]
     Unknown {
-        /// What was asked for.
         name: String,
         /// The nearest name, or all names.
         help: String,

@@ -244,6 +244,7 @@ mod tests {
     use super::*;
     use crate::plan::Plan;
     use crate::recipes::Recipes;
+    use testing::Text as _;
 
     fn experiment(design: &str) -> Experiment {
         let text = format!(
@@ -351,10 +352,8 @@ mod tests {
             .unwrap_err();
         assert!(refused.shortest > secs(5));
         let words = refused.to_string();
-        assert!(
-            words.contains("into 5s") && words.contains("3 blocks"),
-            "{words}"
-        );
+        words.has("into 5s");
+        words.has("3 blocks");
         let shortest = secs(refused.shortest.as_secs_f64().ceil() as u64);
         let fit = experiment(COMPARE).fit(shortest, false, &decides).unwrap();
         assert_eq!((fit.blocks, fit.window), (3, WINDOW_SHORTEST));

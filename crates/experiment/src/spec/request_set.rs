@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use readings::TrafficKind;
-use readings::requests::{AnswerSpec, Feed, RequestSet, RequestSpec, Template, Users};
+use readings::requests::{Feed, RequestSet, RequestSpec, Template, Users};
 use requests::placeholder::{Names, Part, has_places, parse};
 
 use super::load::LoadSpec;
@@ -84,13 +84,8 @@ impl LoadSpec {
             name: format!("{} {path}", self.method),
             method: self.method.clone(),
             path: template(path, &feeds, Part::Path),
-            fields: Vec::new(),
             body,
-            weight: 1,
-            expect: AnswerSpec::default(),
-            pause: std::time::Duration::ZERO,
-            captures: Vec::new(),
-            is_once: false,
+            ..RequestSpec::default()
         };
         RequestSet {
             requests: vec![request],

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
+use testing::Text as _;
 
 use crate::support::{
     assert_shown, changed, good, parse, parse_set, recipes, rendered, said, scratch,
@@ -295,10 +296,7 @@ fn mistakes_in_a_driver_are_shown_in_it() {
     )
     .unwrap_err();
     let error = words(&error);
-    assert!(
-        error.contains("a driver cannot be called `engine`"),
-        "{error}"
-    );
+    error.has("a driver cannot be called `engine`");
     let error = own("empty", "").unwrap_err();
     for key in [
         "`title` is missing",
@@ -325,10 +323,7 @@ fn a_driver_can_be_for_all_for_one_subject_or_a_level() {
     assert_eq!(labels(&experiment), ["wrk", "weigh (io=epoll)"]);
     let plan = Plan::new(&experiment, 1);
     let described = plan.describe(&[]);
-    assert!(
-        described.contains("driver: wrk for a\ndriver: weigh (io=epoll) for b\n"),
-        "{described}"
-    );
+    described.has("driver: wrk for a\ndriver: weigh (io=epoll) for b\n");
     // What is written out is read again as the same.
     let again = good(parse(&experiment.to_toml()));
     assert_eq!(again, experiment);
@@ -396,10 +391,8 @@ fn the_engine_and_other_drivers_do_not_mix_and_each_has_its_scheme() {
         "a = \"redis://127.0.0.1:6379/\"\nb = \"redis://127.0.0.1:6380/\"",
     );
     let said = complaint(&redis);
-    assert!(
-        said.contains("`wrk` does not support redis://") && said.contains("redis-benchmark"),
-        "{said}"
-    );
+    said.has("`wrk` does not support redis://");
+    said.has("redis-benchmark");
     let experiment = good(parse(&redis.replace("\"wrk\"", "\"redis-benchmark\"")));
     assert_eq!(good(parse(&experiment.to_toml())), experiment);
     is_refused(&redis.replace("redis://", "rdis://"), "this is not a URL");

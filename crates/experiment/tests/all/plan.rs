@@ -1,6 +1,7 @@
 //! Plans are complete, balanced, in random order, and the same for the same seed.
 
 use std::collections::BTreeSet;
+use testing::Text as _;
 
 use crate::support::{GOOD, assert_shown, good, parse, parse_set, recipes, rendered};
 use experiment::plan::Plan;
@@ -97,21 +98,7 @@ fn an_order_stays_what_it_was() {
 
 #[test]
 fn servers_start_after_their_upstreams_and_only_when_needed() {
-    let text = r#"title = "t"
-[servers.front]
-recipe = "balance"
-upstreams = ["middle", "origin"]
-[servers.middle]
-recipe = "balance"
-upstreams = ["origin"]
-[servers.idle]
-recipe = "origin"
-[servers.origin]
-recipe = "origin"
-[subjects]
-front = "http://front/"
-direct = "http://origin/"
-"#;
+    let text = include_str!("plan/servers.toml");
     let experiment = good(parse(text));
     let plan = Plan::new(&experiment, 1);
     assert_eq!(plan.servers, ["origin", "middle", "front"]);
@@ -125,10 +112,7 @@ direct = "http://origin/"
 fn what_is_missing_is_said() {
     let plan = Plan::new(&good(parse(GOOD)), 1);
     let text = plan.describe(&["lighttpd is not installed: `apt-get install lighttpd`".to_owned()]);
-    assert!(
-        text.contains("not ready to run:\n  lighttpd is not installed"),
-        "{text}"
-    );
+    text.has("not ready to run:\n  lighttpd is not installed");
 }
 
 /// The catalogue's quick runs keep their promise of a minute or so.
@@ -168,11 +152,7 @@ fn the_plan_says_what_will_be_compared() {
         "against 1 (not by latency: each condition has a rate of its own, unless [load] has one)"
     ));
     let named = format!("{factors}[design]\nreference = {{ back.threads = 2 }}\n");
-    assert!(
-        of(&named).contains("of back.threads of a, against 2;"),
-        "{}",
-        of(&named)
-    );
+    of(&named).has("of back.threads of a, against 2;");
     let two = format!("b = \"http://back/\"\n{named}");
     let both = "\ncompared: b, against a; the levels of back.threads of each subject, against 2\n";
     assert!(of(&two).contains(both), "{}", of(&two));

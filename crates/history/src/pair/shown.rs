@@ -145,7 +145,7 @@ pub fn pair_json(pair: &Pair) -> Value {
                 "ratio": f.log_ratio.exp(),
                 "low": low.exp(),
                 "high": high.exp(),
-                "log_standard_error": f.error_of_blocks(),
+                "log_standard_error": f.standard_error_of_blocks,
                 "blocks": f.blocks,
                 "client_limited_baseline": f.client_limited_baseline,
                 "subject_value": value(f.subject_value),

@@ -31,7 +31,7 @@ const FAMILIES: [(&str, &str, Value); 7] = [
     (
         "weighstation_log_standard_error",
         "Standard error of the log of the ratio, from the spread of the blocks.",
-        |s, at| Some(run(s, at).figure.error_of_blocks()),
+        |s, at| Some(run(s, at).figure.standard_error_of_blocks),
     ),
     (
         "weighstation_noise_floor_ratio",

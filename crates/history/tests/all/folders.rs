@@ -81,29 +81,6 @@ fn intervals_are_those_of_the_report_and_the_search_has_the_spread_of_the_blocks
 }
 
 #[test]
-fn a_run_of_an_early_index_is_read_again_while_its_journal_is_there() {
-    let place = Folder::new("early");
-    let folder = place.0.join("r");
-    write_run(&folder, &rows(header(5), &SHARES, 1e4), "6.1", 64);
-    let now = update(&place.0, false).unwrap().index.runs()[0].clone();
-    let mut early = now.clone();
-    for figure in &mut early.figures {
-        figure.standard_error_of_blocks = None;
-        figure.noise_floor.as_mut().unwrap().ends = None;
-    }
-    fs::write(place.0.join(INDEX_NAME), history::line(&early)).unwrap();
-    let updated = update(&place.0, false).unwrap();
-    assert_eq!((updated.added, updated.renewed), (0, 1));
-    assert_eq!(*updated.index.runs()[0], now);
-    // Without the journal, the error that it has is used.
-    fs::write(place.0.join(INDEX_NAME), history::line(&early)).unwrap();
-    fs::remove_dir_all(&folder).unwrap();
-    let kept = update(&place.0, false).unwrap();
-    let figure = &kept.index.runs()[0].figures[0];
-    assert_eq!(figure.point().standard_error, figure.standard_error);
-}
-
-#[test]
 fn a_journal_that_grew_is_read_again() {
     let place = Folder::new("grew");
     let all = rows(header(5), &SHARES, 1e4);

@@ -52,7 +52,7 @@ pub fn figure(metric: &str, log_ratio: f64, standard_error: f64) -> Figure {
         subject: "proxy".into(),
         log_ratio,
         standard_error,
-        standard_error_of_blocks: Some(standard_error),
+        standard_error_of_blocks: standard_error,
         degrees: 4.0,
         blocks: 5,
         noise_floor: Some(FloorFigure {

@@ -30,22 +30,18 @@ const RECORDED: [&str; 12] = [
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 pub enum SettingError {
-    /// Network namespaces have no such sysctl.
     #[error(
         "host `{host}`: this kernel has no setting `{setting}` for single hosts; settings of the whole \
          machine are set with sysctl"
     )]
     Unknown { host: String, setting: String },
-    /// The sysctl is the machine's.
     #[error(
         "host `{host}`: `{setting}` is a setting of the whole machine, not of a host; set it with \
          sysctl"
     )]
     WholeMachine { host: String, setting: String },
-    /// The sysctl is read-only.
     #[error("host `{host}`: `{setting}` is read-only")]
     ReadOnly { host: String, setting: String },
-    /// The kernel refuses the value.
     #[error("host `{host}`: the kernel does not accept `{value}` for `{setting}`")]
     Value {
         host: String,

@@ -307,7 +307,7 @@ impl Job {
 mod tests {
     use std::net::SocketAddr;
 
-    use readings::requests::{AnswerSpec, RequestSet, RequestSpec, Template};
+    use readings::requests::{RequestSet, RequestSpec, Template};
 
     use super::*;
     use crate::job::expect::Expect;
@@ -318,15 +318,9 @@ mod tests {
             let set = RequestSet {
                 requests: vec![RequestSpec {
                     name: "login".to_owned(),
-                    method: "GET".to_owned(),
                     path: Template::fixed("/"),
-                    fields: Vec::new(),
-                    body: None,
-                    weight: 1,
-                    expect: AnswerSpec::default(),
-                    pause: Duration::ZERO,
-                    captures: Vec::new(),
                     is_once,
+                    ..RequestSpec::default()
                 }],
                 users: Some(readings::requests::Users::default()),
                 in_order: true,

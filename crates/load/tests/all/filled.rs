@@ -62,14 +62,11 @@ fn request(method: &str, path: Vec<Piece>, body: Option<Vec<Piece>>) -> RequestS
         path: Template(path),
         fields: vec![("X-Test".to_owned(), Template::fixed("yes"))],
         body: body.map(Template),
-        weight: 1,
         expect: AnswerSpec {
             status: Some(200),
             ..AnswerSpec::default()
         },
-        pause: Duration::ZERO,
-        captures: Vec::new(),
-        is_once: false,
+        ..RequestSpec::default()
     }
 }
 

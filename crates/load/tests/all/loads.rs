@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use testing::Text as _;
 
 use crate::support::{BOTH, asks, assert_found, job, one, origin, target};
 use load::{
@@ -210,15 +211,9 @@ fn what_a_target_answers_is_the_reference() {
     assert_eq!(varying.len(), 1);
     let error = prepared(at("/.weigh/stats"), BodyRule::Same).unwrap_err();
     assert!(matches!(error.cause, ReferenceError::Varies), "{error}");
-    assert!(
-        error.to_string().contains("set expect.body = \"varies\""),
-        "{error}"
-    );
+    error.to_string().has("set expect.body = \"varies\"");
     let error = prepared(at("/nothing"), BodyRule::Auto).unwrap_err();
-    assert!(
-        error.to_string().contains("give --expect-status 404"),
-        "{error}"
-    );
+    error.to_string().has("give --expect-status 404");
     // Without a rule that depends on it nothing is asked.
     assert!(prepared(at("/nothing"), BodyRule::Any).is_ok());
 }

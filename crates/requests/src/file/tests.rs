@@ -24,30 +24,7 @@ fn wrong(text: &str) -> Vec<(usize, String)> {
     mistakes.all().iter().map(said).collect()
 }
 
-const SESSION: &str = r#"
-[feeds]
-user = "users.csv"
-word = { file = "words.jsonl", order = "random" }
-
-[users]
-cookies = true
-
-[[request]]
-name = "login"
-first_round = true
-method = "POST"
-path = "/login?q={{ word.word }}"
-headers = { Content-Type = "application/json" }
-body = '{"name": "{{ user.name }}"}'
-expect = { status = 201, contains = "x", length = 3, json = { "/ok" = true }, headers = { ETag = "x" } }
-capture = { token = { json = "/token" } }
-
-[[request]]
-path = "/"
-headers = { Authorization = "Bearer {{ token }}" }
-pause = "1500ms"
-body_file = "body.txt"
-"#;
+const SESSION: &str = include_str!("fixtures/session.toml");
 
 #[test]
 fn a_session_is_read_with_its_feeds() {
@@ -122,140 +99,27 @@ fn json_lines_say_the_same_as_toml() {
     assert!(wrong.to_string().contains("line"), "{wrong}");
 }
 
+/// The text, line and part of what is said of each mistake are in `fixtures/mistakes.json`.
 #[test]
 fn mistakes_show_their_lines() {
-    let request = |more: &str| format!("[[request]]\npath = \"/\"\n{more}\n");
-    let users = |more: &str| format!("[users]\n[[request]]\npath = \"/\"\n{more}\n");
-    for (text, line, part) in [
-        ("", 0, "there is no request"),
-        (
-            "[[request]]\nname = \"a\"\n",
-            1,
-            "`request.path` is missing",
-        ),
-        (
-            "[[request]]\npath = \"a\"\n",
-            2,
-            "does not begin with a slash",
-        ),
-        ("request = []\n", 1, "there is no request"),
-        ("[[requests]]\npath = \"/\"\n", 1, "unknown key `requests`"),
-        (
-            &request("body = '''\n\n{{ sek }}'''"),
-            5,
-            "unknown name `sek`",
-        ),
-        (
-            &request("body = \"\\\"{{ sek }}\""),
-            3,
-            "did you mean `seq`?",
-        ),
-        (
-            &request("headers = { Host = \"x\" }"),
-            3,
-            "those of the whole load",
-        ),
-        (
-            &request("headers = { \"a b\" = \"x\" }"),
-            3,
-            "not the name of a header",
-        ),
-        (
-            &request("headers = { a = \"x\\ny\" }"),
-            3,
-            "more than one line",
-        ),
-        (&request("method = \"get\""), 3, "not an HTTP method"),
-        (
-            &request("first_round = true"),
-            3,
-            "`first_round` needs [users]",
-        ),
-        (&request("pause = \"1s\""), 3, "add [users]"),
-        (
-            &request("capture = { a = { json = \"/a\" } }"),
-            3,
-            "`capture` needs [users]",
-        ),
-        (
-            &request("expect = { json = { \"/a\" = 1 } }"),
-            3,
-            "`expect.json`",
-        ),
-        (
-            &request("expect = { sha256 = \"ab\" }"),
-            3,
-            "64 hexadecimal digits",
-        ),
-        (&request("expect = { status = 1 }"), 3, "out of range"),
-        (&request("weight = 0"), 3, "out of range"),
-        (
-            &request("[[request]]\npath = \"/\""),
-            4,
-            "two requests are called `GET /`",
-        ),
-        (
-            &request("body = \"a\"\nbody_file = \"body.txt\""),
-            3,
-            "two bodies",
-        ),
-        (&request("body_file = \"absent\""), 3, "cannot be read"),
-        (
-            &users("weight = 2"),
-            4,
-            "`weight` where requests are sent in order",
-        ),
-        (
-            &users("body = \"{{ a }}\"\ncapture = { a = { json = \"/a\" } }"),
-            4,
-            "before it is captured",
-        ),
-        (
-            &users("capture = { a = { json = \"a\" } }"),
-            4,
-            "not a JSON pointer",
-        ),
-        (
-            &users("capture = { a = { between = [\"\", \"b\"] } }"),
-            4,
-            "not two texts",
-        ),
-        (
-            &users("capture = { a = { json = \"/a\", header = \"b\" } }"),
-            4,
-            "several keys",
-        ),
-        (
-            &users("capture = { seq = { header = \"b\" } }"),
-            4,
-            "cannot be a name",
-        ),
-        (
-            "order = \"in_turn\"\n[users]\n[[request]]\npath = \"/\"\n",
-            1,
-            "leave one of the two out",
-        ),
-        (
-            "feeds = { a = \"absent.csv\" }\n[[request]]\npath = \"/\"\n",
-            1,
-            "cannot be read",
-        ),
-        (
-            "feeds = { a = \"wrong.csv\" }\n[[request]]\npath = \"/\"\n",
-            3,
-            "1 value; the first line",
-        ),
-    ] {
-        let found = wrong(text);
-        // What a label says stands in the mistake's picture, not in its message.
-        let mistakes = of(text).unwrap_err();
-        let shown = format!("{:?} {:?}", mistakes.all(), found);
-        assert!(
-            found
-                .iter()
-                .any(|(at, said)| *at == line && (said.contains(part) || shown.contains(part))),
-            "{text}: no {part:?} in line {line}: {found:?}"
-        );
+    let cases: serde_json::Value =
+        serde_json::from_str(include_str!("fixtures/mistakes.json")).unwrap();
+    let request = "[[request]]\npath = \"/\"\n";
+    let users = format!("[users]\n{request}");
+    for (name, before) in [("whole", ""), ("request", request), ("users", &users)] {
+        for case in cases[name].as_array().unwrap() {
+            let text = format!("{before}{}\n", case[0].as_str().unwrap());
+            let found = wrong(&text);
+            // What a label says stands in the mistake's picture, not in its message.
+            let shown = format!("{:?}", of(&text).unwrap_err().all());
+            let part = case[2].as_str().unwrap();
+            let is_said = |said: &str| said.contains(part) || shown.contains(part);
+            let at = |line: usize| case[1] == line;
+            assert!(
+                found.iter().any(|(line, said)| at(*line) && is_said(said)),
+                "{text}: no {case} in {found:?}"
+            );
+        }
     }
 }
 
@@ -296,11 +160,9 @@ fn any_request() -> impl Strategy<Value = RequestSpec> {
             let path = placeholder::braces_escaped(&path);
             RequestSpec {
                 name,
-                method: "GET".into(),
                 path: placeholder::parse(&path, names, placeholder::Part::Path).unwrap(),
                 fields: vec![("X-A".into(), Template::fixed(value.replace('\n', "")))],
                 body: body.map(Template::fixed),
-                weight: 1,
                 expect: AnswerSpec {
                     status,
                     contains,
@@ -310,8 +172,8 @@ fn any_request() -> impl Strategy<Value = RequestSpec> {
                     fields: Vec::new(),
                 },
                 pause: Duration::from_millis(pause * 700),
-                captures: Vec::new(),
                 is_once: pause == 1,
+                ..RequestSpec::default()
             }
         })
 }

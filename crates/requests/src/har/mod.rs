@@ -145,7 +145,6 @@ pub fn read(text: &str, options: &HarOptions) -> Result<Recorded, String> {
             path: template(&path, Part::Path),
             fields: fields(entry, options, &mut secrets),
             body: body.map(Template::fixed),
-            weight: 1,
             expect: AnswerSpec {
                 status: expected(entry.response.status),
                 ..AnswerSpec::default()
@@ -154,9 +153,8 @@ pub fn read(text: &str, options: &HarOptions) -> Result<Recorded, String> {
                 None => Duration::ZERO,
                 Some(before) => pause(started.saturating_sub(before)),
             },
-            captures: Vec::new(),
-            is_once: false,
             method,
+            ..RequestSpec::default()
         });
         // A person pauses after the page has come.
         let took_ns = (entry.took_ms.max(0.0) * 1e6) as i64;

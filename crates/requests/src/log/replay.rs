@@ -353,15 +353,10 @@ fn request(key: &str, statuses: Statuses) -> RequestSpec {
         name: key.to_owned(),
         method: method.to_owned(),
         path: path.unwrap_or_else(|_| Template::fixed("/")),
-        fields: Vec::new(),
-        body: None,
-        weight: 1,
         expect: AnswerSpec {
             status,
             ..AnswerSpec::default()
         },
-        pause: std::time::Duration::ZERO,
-        captures: Vec::new(),
-        is_once: false,
+        ..RequestSpec::default()
     }
 }

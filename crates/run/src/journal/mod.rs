@@ -27,7 +27,6 @@ pub enum JournalError {
     /// A file operation failed.
     #[error("{}: {source}", path.display())]
     Io {
-        /// The file.
         path: PathBuf,
         /// Why.
         source: io::Error,
@@ -35,35 +34,25 @@ pub enum JournalError {
     /// What it holds is no journal.
     #[error("{}: {source}", path.display())]
     Text {
-        /// The file.
         path: PathBuf,
-        /// What is wrong with it.
         source: JournalTextError,
     },
     /// A row cannot be represented in a journal. The file was not changed.
     #[error("{}: a row cannot be written: {source}", path.display())]
     Row {
-        /// The file.
         path: PathBuf,
         /// Why.
         source: UnwritableRow,
     },
-    /// A journal exists where a new one was to be created.
     #[error("{}: there is a journal already", path.display())]
-    Exists {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Another process is writing it.
+    Exists { path: PathBuf },
     #[error(
         "a run is going on in {}{}; wait until it has ended, or stop it",
         folder.display(),
         process.map(|number| format!(" (process {number})")).unwrap_or_default()
     )]
     GoingOn {
-        /// The run's folder.
         folder: PathBuf,
-        /// The process, if the kernel reports it.
         process: Option<u32>,
     },
 }

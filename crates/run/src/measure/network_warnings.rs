@@ -151,25 +151,7 @@ mod tests {
 
     #[test]
     fn the_bound_of_a_round_trip_counts_streams_and_handshakes() {
-        let text = r#"
-title = "x"
-[hosts.vm]
-[hosts.far]
-link = { rtt = "50ms" }
-[servers.origin]
-recipe = "origin"
-host = "vm"
-with = { tls = true }
-[subjects]
-one = "https://origin/"
-pages = { url = "https://origin/", requests_per_connection = 7 }
-two = { url = "https://origin/", http = "2", connections = 1, streams = 40 }
-two-pages = { url = "https://origin/", http = "2", connections = 1, streams = 40, requests_per_connection = 40 }
-three = { url = "https://origin/", http = "3", connections = 1, streams = 40, requests_per_connection = 40 }
-[load]
-host = "far"
-connections = 6
-"#;
+        let text = include_str!("network_warnings/streams.toml");
         let recipes = Recipes::embedded().unwrap();
         let experiment = Experiment::parse("x.toml", text, &[], false, &recipes).unwrap();
         let resolved = experiment.under(&Default::default());

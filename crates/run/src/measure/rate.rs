@@ -92,23 +92,15 @@ pub(super) fn round_down(rate: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use readings::requests::{AnswerSpec, RequestSpec, Template, Users};
+    use readings::requests::{RequestSpec, Template, Users};
 
     use super::*;
 
     #[test]
     fn a_user_who_arrives_makes_all_steps() {
         let request = RequestSpec {
-            name: String::new(),
-            method: "GET".to_owned(),
             path: Template::fixed("/"),
-            fields: Vec::new(),
-            body: None,
-            weight: 1,
-            expect: AnswerSpec::default(),
-            pause: std::time::Duration::ZERO,
-            captures: Vec::new(),
-            is_once: false,
+            ..RequestSpec::default()
         };
         let mut set = RequestSet {
             requests: vec![request; 4],

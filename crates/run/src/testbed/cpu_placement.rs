@@ -8,19 +8,16 @@ use readings::Placement;
 /// Why the CPUs or ports that an experiment names cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PlacementError {
-    /// A port that the experiment names is in use.
     #[error(
         "server `{server}` is to listen on port {port}, which is in use; stop what listens there, or remove `port` so that a free one is chosen"
     )]
     Port { server: String, port: u16 },
-    /// A host is bound to a CPU that cannot be used.
     #[error(
         "host `{host}` is bound to CPU {cpu}, which does not exist or may not be used here (available: {have})"
     )]
     Cpu {
         host: String,
         cpu: u32,
-        /// The CPUs that this process may use.
         have: String,
     },
 }

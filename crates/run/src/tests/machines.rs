@@ -3,46 +3,11 @@
 use super::*;
 use readings::{BottleneckReading, Change};
 
-const FAR: &str = r#"title = "a server on another machine"
-[hosts.vm]
-ssh = "vm"
-address = "192.0.2.7"
-[hosts.client]
-ssh = "client"
-[servers.a]
-recipe = "origin"
-host = "vm"
-[subjects]
-a = "http://a/"
-"#;
+const FAR: &str = include_str!("machines/far.toml");
 
-const EVENT: &str = r#"
-[[events]]
-at = "10ms"
-server = "a"
-what = "stop"
-until = "20ms"
-[load]
-host = "client"
-rate = "1000/s"
-[design]
-blocks = 1
-warmup = "0s"
-latency_window = "1s"
-retries = 0
-"#;
+const EVENT: &str = include_str!("machines/event.toml");
 
-const SEARCH: &str = r#"
-[load]
-host = "client"
-connections = 8
-[design]
-blocks = 1
-warmup = "10ms"
-window = "200ms"
-latency_window = "0s"
-retries = 0
-"#;
+const SEARCH: &str = include_str!("machines/search.toml");
 
 /// Machines that were started an hour apart.
 fn apart() -> SharedScript {

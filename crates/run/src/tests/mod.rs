@@ -28,22 +28,7 @@ mod unusable;
 mod warm_up;
 
 /// Two servers side by side; two blocks of three trials, as the baseline `a` is measured twice.
-const TWO: &str = r#"title = "two servers"
-[servers.a]
-recipe = "origin"
-[servers.b]
-recipe = "origin"
-[subjects]
-a = "http://a/"
-b = "http://b/"
-[design]
-blocks = 2
-warmup = "10ms"
-window = "200ms"
-latency_window = "0s"
-retries = 1
-bottleneck = false
-"#;
+const TWO: &str = include_str!("two.toml");
 
 struct Folder(PathBuf);
 

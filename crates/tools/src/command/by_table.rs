@@ -173,39 +173,8 @@ mod tests {
 
     #[test]
     fn commands_say_target_connections_rate_and_loop() {
-        for (line, said) in [
-            (
-                "$ npx autocannon -c 100 -d 40 -p 10 localhost:3000",
-                "localhost:3000 100 - false true",
-            ),
-            (
-                "autocannon -c 4 -r 50 http://a/",
-                "http://a/ 4 200 false false",
-            ),
-            (
-                "bombardier -c 10 -n 100 -r 300 http://a/",
-                "http://a/ 10 300 true false",
-            ),
-            ("bombardier http://a/", "http://a/ 125 - false true"),
-            (
-                "$ echo 'GET http://a/x' | vegeta attack -rate 30/1m | vegeta report",
-                "http://a/x - 0.5 false false",
-            ),
-            (
-                "vegeta attack -targets=t -rate=0 -max-workers=9 > v",
-                "- - - false true",
-            ),
-            (
-                "ghz --insecure -d '{}' --rps=20 --connections 2 -n 9 a:50051",
-                "a:50051 2 20 true false",
-            ),
-            (
-                "locust -f l.py --headless -u 8 -H http://a",
-                "http://a 8 - false -",
-            ),
-            ("artillery run load.yml", "- - - false -"),
-            ("jmeter -n -t plan.jmx -l out.jtl", "- - - false -"),
-        ] {
+        for row in include_str!("by_table/commands.txt").lines() {
+            let (line, said) = row.split_once(" => ").unwrap();
             let command = parse(line).unwrap_or_else(|| panic!("no command: {line}"));
             let text = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
             let found = [

@@ -20,7 +20,6 @@ impl Line {
     }
 }
 
-/// The lines of a text.
 pub(crate) fn lines(text: &str) -> Vec<Line> {
     let mut lines = Vec::new();
     let raws: Vec<&str> = text.split('\n').collect();

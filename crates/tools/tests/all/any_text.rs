@@ -11,20 +11,7 @@ fn rates(readings: &[ToolReading]) -> Vec<Option<f64>> {
 /// pasted twice, and a table of results that repeats some of the figures.
 const REPORT: &str = concat!(
     include_str!("../reports/wrk.txt"),
-    "\
-Second round:
-
-Requests/sec:   1649.93
-Transfer/sec:      1.71MB
-
-Summary:
-=======
-
-12 threads and 400 connections:
-  first:   Latency  257.69ms, 268.32ms   Requests/sec:  672.87, 671.15
-8 threads and 96 connections:
-  second:  Latency  168.58ms, 168.72ms   Requests/sec:  561.58, 560.94
-"
+    include_str!("any_text/report.txt")
 );
 
 #[test]
@@ -51,22 +38,7 @@ fn a_report_of_several_wrk_runs_gives_each_of_them_once() {
 
 /// A post that leaves parts of its outputs out.
 const POST: &str = concat!(
-    "\
-Without caching it took 1.765 seconds:
-
-Percentage of the requests served within a certain time (ms)
-  50%    113
-  90%    181
- 100%    304 (longest request)
-
-ab -n 10000 -c 100 http://balancer.example/ > test
-
-> Percentage of the requests served within a certain time (ms)
->   50%     98
->   95%    143
-> 100%   5939 (longest request)
-
-",
+    include_str!("any_text/post.txt"),
     include_str!("../reports/ab.txt")
 );
 
@@ -98,35 +70,7 @@ fn parts_of_ab_outputs_are_read_with_what_they_say() {
 
 #[test]
 fn an_output_that_a_page_has_pulled_apart_is_still_found() {
-    let text = "\
-root@store:~# redis-benchmark -q
-
-SET: 105273.69 requests per second GET: 107526.88 requests per second PING: 133386.66 requests per second
-
-CPU: 100% httperf 57% redis-server 40%
-
-httperf --server=localhost --port=4567 --uri=/test --num-conns=100 --num-calls=50
-
-single connection
-
-Total: connections 1 requests 500 replies 500
-
-\thome\t
-Request rate\t56.7 req/s (17.6 ms/req)\t
-Reply rate [replies/s]\tmin 41.6 avg 41.6 max 41.6\t
-Reply time [ms]\tresponse 17.6 transfer 0.0\t
-Reply status:\t1xx=0 2xx=500 3xx=0 4xx=0 5xx=0\t
-test-duration\t8.824 s\t
-
-100 connections
-
-Total: connections 100 requests 5000 replies 5000
-
-\thome
-Request rate\t48.5 req/s (20.6 ms/req)
-Reply time [ms]\tresponse 20.6 transfer 0.0
-test-duration\t103.160 s
-";
+    let text = include_str!("any_text/pulled_apart.txt");
     let readings = read_all(text);
     let operations: Vec<_> = readings[..3]
         .iter()

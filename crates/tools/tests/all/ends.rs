@@ -1,6 +1,6 @@
 //! Outputs that are cut off, zeros that are no figures, and causes that stand in the text.
 use crate::support::{output, results, tool_of};
-use tools::{ReadError, Tool, read_output, read_text};
+use tools::{ReadError, Tool, read_all, read_output, read_text};
 
 /// Whether each line of an output is a result of its own, so that a cut between them is none.
 fn is_a_list(name: &str) -> bool {
@@ -218,4 +218,97 @@ fn json_that_ends_too_early_is_told_in_any_text() {
             "{found:?}"
         );
     }
+}
+
+#[test]
+fn an_error_page_of_another_length_is_one_failure_of_abs() {
+    let errors = |kinds: &str, non_2xx: &str| {
+        let failed = format!("Failed requests:        100\n   ({kinds})\n{non_2xx}");
+        let text = output("ab.txt").replace("Failed requests:        0\n", &failed);
+        let errors = read_output(Tool::Ab, &text).unwrap()[0].errors;
+        assert_eq!(errors.total(), errors.wrong_answers(), "{text}");
+        (errors.status, errors.verify)
+    };
+    let length = "Connect: 0, Receive: 0, Length: 100, Exceptions: 0";
+    assert_eq!(errors(length, "Non-2xx responses:      100\n"), (100, 0));
+    // As many of them as can be the same answers are.
+    assert_eq!(errors(length, "Non-2xx responses:      30\n"), (30, 70));
+    assert_eq!(errors(length, "Non-2xx responses:      150\n"), (150, 0));
+    assert_eq!(errors(length, ""), (0, 100));
+}
+
+#[test]
+fn httperf_of_a_client_without_sockets_has_failures_to_connect() {
+    let text = output("httperf-refused.txt").replace("ftab-full 0 other 0", "ftab-full 1 other 2");
+    let text = text.replace("fd-unavail 0 addrunavail 0", "fd-unavail 3 addrunavail 4");
+    let reading = &read_output(Tool::Httperf, &text).unwrap()[0];
+    // Those of another kind are of none that is known.
+    assert_eq!(
+        (reading.errors.connect, reading.errors.unexplained),
+        (28, 2)
+    );
+}
+
+#[test]
+fn a_text_that_cannot_be_read_says_where_and_what_was_expected() {
+    let message = |tool, text: &str| read_output(tool, text).unwrap_err().to_string();
+    assert_eq!(
+        message(Tool::Wrk, &output("ab.txt")),
+        "expected the output of wrk, with `Running 10s test @ http://...`; found the output of ab"
+    );
+    assert_eq!(
+        message(Tool::Ab, "nothing\n"),
+        "expected the output of ab, with `This is ApacheBench` or `Requests per second: ...`; \
+         found none of its lines"
+    );
+    let whole = output("wrk.txt");
+    let cut: String = whole
+        .lines()
+        .take(6)
+        .map(|line| format!("{line}\n"))
+        .collect();
+    assert_eq!(
+        message(Tool::Wrk, &cut),
+        "line 6: the output of wrk is cut off here, expected `Requests/sec: 123.45` after it"
+    );
+    assert_eq!(
+        message(
+            Tool::Wrk,
+            &whole.replace("68423 requests in 1.10s", "68423 requests in soon")
+        ),
+        "line 7: expected `N requests in 30.04s, 24.25MB read` of wrk, \
+         found `68423 requests in soon, 55.47MB read`"
+    );
+}
+
+#[test]
+fn json_that_is_cut_off_or_not_the_tools_says_so() {
+    let text = output("oha.json");
+    let cut: String = text.lines().take(5).collect::<Vec<_>>().join("\n");
+    assert!(matches!(
+        read_output(Tool::Oha, &cut),
+        Err(ReadError::Json { line: 5, .. })
+    ));
+    assert_eq!(
+        read_output(Tool::K6, "{\"metrics\": {}}")
+            .unwrap_err()
+            .to_string(),
+        "line 1: expected the JSON of k6: found no `metrics.http_reqs`"
+    );
+}
+
+#[test]
+fn siege_is_found_between_others_and_misses_are_told() {
+    let all = [
+        output("siege.txt"),
+        output("ab-tls.txt"),
+        output("siege-json.txt"),
+    ]
+    .join("\n");
+    let tools: Vec<Tool> = read_all(&all).iter().map(|one| one.tool).collect();
+    assert_eq!(tools, [Tool::Siege, Tool::Ab, Tool::Siege]);
+    let spoilt = output("siege.txt").replace("9225 hits", "many hits");
+    let error = read_output(Tool::Siege, &spoilt).unwrap_err();
+    assert!(matches!(error, ReadError::Figure { .. }), "{error}");
+    assert!(read_output(Tool::Siege, "It felt fast.\n").is_err());
 }

@@ -4,10 +4,8 @@
 
 mod any_text;
 mod corpus;
+mod damage;
 mod ends;
 mod failures;
-mod http_tools;
-mod named_tools;
-mod other_tools;
+mod readings;
 mod support;
-mod tls_and_siege;

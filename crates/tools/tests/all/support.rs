@@ -2,7 +2,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use tools::{ReadError, Tool, ToolLatency, ToolReading, read_output};
+use tools::{Tool, ToolLatency, ToolReading, read_output};
 
 pub fn outputs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/outputs")
@@ -43,26 +43,6 @@ fn find_results() -> Vec<String> {
 
 pub fn read(name: &str) -> Vec<ToolReading> {
     read_output(tool_of(name), &output(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
-}
-
-pub fn one(name: &str) -> ToolReading {
-    let mut readings = read(name);
-    assert_eq!(readings.len(), 1, "{name}");
-    readings.remove(0)
-}
-
-pub fn error(name: &str) -> ReadError {
-    read_output(tool_of(name), &output(name)).expect_err(name)
-}
-
-/// Mean, deviation, smallest, largest.
-pub fn summary(latency: &ToolLatency) -> [Option<f64>; 4] {
-    [
-        latency.mean_us,
-        latency.stdev_us,
-        latency.min_us,
-        latency.max_us,
-    ]
 }
 
 pub fn quantile(latency: &ToolLatency, share: f64) -> Option<f64> {

@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 use std::thread::sleep;
 use std::time::Duration;
+use testing::Text as _;
 
 use crate::common::{Answering, INT, Origin, Place, array, counts, has};
 use serde_json::Value;
@@ -122,10 +123,7 @@ fn throughput_over_connections_is_what_the_delay_allows() {
     assert!(expected.iter().all(|p| p["beyond_measured"] == false));
     has(&done.err, "round 4");
     let text = call("text", "1").out;
-    assert!(
-        text.starts_with("Throughput over concurrency of "),
-        "{text}"
-    );
+    text.begins("Throughput over concurrency of ");
     has(&text, "universal scalability law");
     has(&text, "  connections  requests/s");
     let page = call("md", "1").out;

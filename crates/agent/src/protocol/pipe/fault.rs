@@ -9,40 +9,29 @@ pub enum PipeFault {
     /// The pipe ended without a final frame. `status` is that of its command, if it has ended.
     #[error("{}", ended(.status))]
     Ended { status: Option<i32> },
-    /// It ended within a frame.
     #[error("its pipe was cut off in the middle of a message, after {bytes} bytes of it")]
     Truncated { bytes: usize },
-    /// Frames are missing.
     #[error("its pipe lost {} before message {found}", messages(.found, .expected))]
     Missing { expected: u32, found: u32 },
-    /// A frame came again.
     #[error("its pipe repeated message {found}; expected message {expected}")]
     Repeated { expected: u32, found: u32 },
-    /// The length or checksum of a frame is wrong.
     #[error("its pipe damaged a message: expected message {expected}, found {found}")]
     Damaged { expected: u32, found: String },
-    /// Something other than a frame came.
     #[error("its pipe carries something else than messages: `{text}`")]
     Foreign { text: String },
-    /// What was sent came back.
     #[error(
         "its pipe returns what is sent into it, as a terminal does: remove options such as -t from \
          its command"
     )]
     Echo,
-    /// A frame is longer than any message.
     #[error("a message is longer than {bytes_max} bytes")]
     TooLong { bytes_max: usize },
-    /// A line before the first frame is longer than any that a login shell prints.
     #[error("what came before its greeting has a line longer than {bytes_max} bytes")]
     LongLine { bytes_max: usize },
-    /// Neither message nor heartbeat came in time.
     #[error("it was silent for {seconds} s: no heartbeat came")]
     Silent { seconds: u64 },
-    /// The agent found a fault in what it received.
     #[error("what was sent to it did not arrive as sent: {reason}")]
     AtAgent { reason: String },
-    /// The pipe could not be read.
     #[error("its pipe cannot be read: {reason}")]
     Unreadable { reason: String },
 }

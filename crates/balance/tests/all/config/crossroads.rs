@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::time::Duration;
+use testing::Text as _;
 
 use balance::config::model::{
     Dispatch, EditKind, Inspect, Recipient, Service, ServiceKind, StickyCookie, Weight,
@@ -177,36 +178,7 @@ fn every_dispatch_mode_has_its_words() {
 #[test]
 fn mistakes_are_shown_in_their_lines_with_what_to_write() {
     // A statement of the service, one of the back end, and what is said.
-    let cases = r#"
-prot 1; |  | 2: a service does not know `prot`; did you mean `port`?
-server a; |  | 2: a service does not know `server`; `server` belongs into a back end
- | dispatchmode random; | 4: a back end does not know `dispatchmode`
-port 81; |  | 2: `port` is given twice in `web`
-bindto localhost; |  | 2: `bindto` takes an IP address
-type htpp; |  | did you mean `http`?
-headerinspection on; |  | and this is TCP; make it an HTTP service: type http;
-verbosity onn; |  | found `onn`; did you mean `on`?
-dispatchmode byconections; |  | did you mean `byconnections`?
-dispatchmode random over 3; |  | does not go on with `over`
-dispatchmode bysize over 0; |  | `dispatchmode bysize over` takes a number
-dispatchmode externalhandler; |  | externalhandler and a command
-revivinginterval -1; |  | takes a number from 0 to 604800, found `-1`
-maxconnections 99999999999999999999999; |  | takes a number from 0 to 4294967295
-allowfrom 10.256; |  | `10.256` is not an address prefix
-useraccount ; |  | takes the name of an account, found nothing
- | port 80; | 4: the back end `one` has two ports
- | retries many; | takes a number from 0 to 100, found `many`
- | decay 101; | takes a number from 0 to 100
- | onfail /bin/x %z; | expected %r, %b, %s or %% after a percent sign, found `%z`
- | stickycookie "a=b"; | a sticky cookie needs HTTP
- | addclientheader "A: b"; | changing a header needs HTTP
-type http; | stickycookie "a"; | takes a cookie such as
-type http; | addclientheader "A b"; | takes a header such as
-type http; | setserverheader "Content-Length: 7"; | says where messages end
-type http |  | 2: `type` has no end
-/* x |  | 2: a comment has no end
- | onfail "x; | 4: a string has no end
-"#;
+    let cases = include_str!("crossroads/mistakes.txt");
     for [service, backend, says] in rows(cases) {
         let text = with(&service, &backend);
         assert_said(&mistakes(&text), &says, &text);
@@ -217,22 +189,7 @@ type http |  | 2: `type` has no end
 
 #[test]
 fn what_is_missing_is_named() {
-    let cases = r#"
- | expected a service, found none
-service a { port 80; } | 1: the service `a` has no back end
-service a { backend b { server x:1; } } | the service `a` has no port
-service a { port 1; backend b { port 80; } } | the back end `b` has no server
-service a { port 1; backend b { server x; } } | the back end `b` has no port
-service a port 1; | expected `{` after the name of a service
-service a { port 1; backend b { server x:1; } | a service is not closed
-service { port 1; } | a service has no name
-service 1a { port 1; } | a service cannot be called `1a`
-port 80; | expected `service`, found `port`
-servise a { port 1; backend b { server x:1; } } | did you mean `service`?
-service a { port 1; backnd b { server x:1; } } | did you mean `backend`?
-# old comment\n | no directive is called `#`
-service a { port 0; backend b { server x:1; } } | from 1 to 65535, found `0`
-"#;
+    let cases = include_str!("crossroads/missing.txt");
     for [text, says] in rows(cases) {
         assert_said(&mistakes(&text), &says, &text);
     }
@@ -301,13 +258,9 @@ fn what_no_manual_confirms_is_told() {
             (4, true, "onfail %b"),
         ]
     );
-    assert!(
-        warnings[1]
-            .to_string()
-            .starts_with("crossroads.conf:2:26: `checkinterval`"),
-        "{}",
-        warnings[1]
-    );
+    warnings[1]
+        .to_string()
+        .begins("crossroads.conf:2:26: `checkinterval`");
     assert_eq!(parse(&with("", "")).unwrap().1, []);
 }
 
@@ -351,10 +304,7 @@ fn files_that_include_themselves_are_refused() {
     assert!(error.to_string().contains("mistakes"), "{error}");
     let absent = folder.write("e.conf", "#include \"absent.conf\"\n");
     let error = parse_file(&absent).unwrap_err();
-    assert!(
-        error.to_string().contains("absent.conf cannot be read"),
-        "{error}"
-    );
+    error.to_string().has("absent.conf cannot be read");
 }
 
 #[test]

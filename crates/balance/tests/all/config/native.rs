@@ -81,57 +81,7 @@ fn the_short_form_is_one_service_in_turn() {
 
 #[test]
 fn all_that_crossroads_lacks_can_be_said() {
-    let config = good(
-        r#"
-threads = 2
-connections_per_thread = 100
-status_socket = "/run/weigh.sock"
-prometheus = "127.0.0.1:9100"
-
-[services.web]
-listen = ["127.0.0.1:8080", "[::1]:8080"]
-kind = "http"
-inspect = "first"
-dispatch = { mode = "peak-ewma", decay = "5s" }
-reviving_interval = "2s"
-check_interval = "1s"
-check = { kind = "http", path = "/health", host = "web", status = 204 }
-ejection = { failures = 3, duration = "10s" }
-slow_start = "20s"
-drain = "1m"
-connections_max = 1000
-queue = { length = 10, time_limit = "1s" }
-backlog = 128
-access = { allow = ["10.0.0.0/8", "2001:db8::/32"], deny = ["10.1.0.0/16"] }
-timeouts = { connect = "1s", client_header = "2s", client_body = "5s", client_idle = "0s", half_closed = "6s", upstream_answer = "3s", write_stall = "4s" }
-proxy_protocol_in = true
-trusted_proxies = ["192.0.2.1", "2001:db8::/32"]
-resends = 1
-half_close = true
-body_rate_min = 1000
-access_log = "/var/log/a"
-access_log_form = "combined"
-user_account = "nobody"
-headers = [{ towards = "server", how = "append", name = "X-Forwarded-For", value = "%r" }]
-
-[services.web.backends]
-one = "10.0.0.1:80"
-
-[services.web.backends.two]
-address = "two.example.org:80"
-weight = 3
-connections_max = 50
-sticky_cookie = { name = "id", value = "2" }
-headers = [{ towards = "client", how = "add", name = "X-Served-By", value = "%b" }]
-proxy_protocol_out = "v2"
-initial_state = "down"
-
-[services.db]
-listen = "127.0.0.1:5432"
-dispatch = "least-connections"
-backends.a = { address = "10.0.0.2:5432", penalty = 2 }
-"#,
-    );
+    let config = good(include_str!("native/all.toml"));
     assert_eq!((config.threads, config.connections_per_thread), (2, 100));
     let [web, db] = config.services.as_slice() else {
         panic!()
@@ -286,68 +236,13 @@ fn mistakes_are_shown_in_their_lines_with_what_to_write() {
     let service = "[services.s]\nlisten = \"127.0.0.1:1\"\n";
     let end = "backends.a = \"127.0.0.1:2\"\n";
     // A line of the service, and what is said.
-    let cases = r#"
-kynd = "http" | 3: unknown key `kynd` in `services.s`; did you mean `kind`?
-kind = "htpp" | did you mean `http`?
-inspect = "first" | and this is TCP; add kind = "http"
-http_versions = ["2"] | `services.s.http_versions` cannot be used: this is TCP
-http_versions = ["3"] | does not know `3`
-kind = "http"\ninspect = "first"\nhttp_versions = ["2"] | HTTP/2 needs every message inspected
-kind = "http"\nhttp_versions = [] | it is empty
-http = "2" | `a` cannot get requests in HTTP/2
-kind = "http"\ninspect = "first"\nhttp = "2" | leave `inspect` out, or leave `http` out
-kind = "http"\nhttp = "3" | `services.s.http` cannot be `3`; did you mean `2`?
-kind = "http"\nbackends.b = { address = "127.0.0.1:3", http = "2", proxy_protocol_out = "v1" } | announce clients in a header field: `headers`
-sni = [{ names = ["a b"], back_ends = ["a"] }] | `services.s.sni[].names` is no server name: `a b`
-sni = [{ names = ["*"], back_ends = ["aa"] }] | `services.s.sni[].back_ends` does not know `aa`
-sni = [{ names = [], back_ends = ["a"] }] | `services.s.sni[].names` is empty
-kind = "http"\nsni = [{ names = ["*"], back_ends = ["a"] }] | the service is HTTP, and reads messages
-dispatch = "rond-robin" | 3: `services.s.dispatch` does not know `rond-robin`; did you mean `round-robin`?
-dispatch = { mode = "random", over = 3 } | unknown key `over` in `services.s.dispatch`
-dispatch = { mode = "by-size", over = 0 } | out of range: 0
-dispatch = "external" | needs the command that is asked
-dispatch = { mode = "consistent-hash", key = "header" } | `services.s.dispatch.name` is missing
-dispatch = { mode = "consistent-hash", key = "path" } | hashing by a part of the request needs HTTP
-dispatch = 7 | a mode such as
-drain = "5" | `services.s.drain` is not a valid duration: `5`
-drain = "8000h" | out of range
-connections_max = 0 | out of range: 0
-backlog = 99999999999999999999 | out of range
-access = { allow = ["10.0.0.300/8"] } | `10.0.0.300/8` is not an address prefix
-check = { path = "/x" } | `services.s.check.path` goes with kind = "http"
-check = { kind = "http", path = "x y" } | cannot be sent in a request
-access_log = "" | is empty
-headers = [{ towards = "client", how = "set", name = "Transfer-Encoding", value = "x" }] | says where messages end
-headers = [{ towards = "client", how = "set", name = "A b", value = "x" }] | no name of a header
-headers = [{ towards = "client", how = "set", name = "A", value = "x" }] | changing a header needs HTTP
-headers = [{ towards = "client", how = "set", name = "A", value = "%y" }] | expected %r, %b, %s or %%
-backends.b = "127.0.0.1" | expected an address such as 127.0.0.1:8080, found `127.0.0.1`
-backends.b = "127.0.0.1:1" | its own upstream
-backends.b = {} | `services.s.backends.b.address` is missing
-backends.b = { address = "x:1", weight = 1, penalty = 1 } | say the same in opposite senses
-backends.b = { address = "x:1", weight = 0 } | out of range: 0
-backends.b = { address = "x:1", sticky_cookie = { name = "a b", value = "c" } } | cannot stand in a cookie
-backends.b = { address = "x:1", sticky_cookie = { name = "a", value = "c" } } | a sticky cookie needs HTTP
-backends.b = { address = "x:1", initial_state = "waking" } | cannot be `waking`
-backends."b c" = "x:1" | a back end cannot be called `b c`
-"#;
+    let cases = include_str!("native/service_mistakes.txt");
     for [line, says] in rows(cases) {
         let found = mistakes(&format!("{service}{line}\n{end}"));
         assert_said(&found, &says, &line);
     }
     // A whole file, and what is said.
-    let cases = r#"
- | expected a service, found none
-services = 1 | `services` is a whole number, not a table
-[services] | expected 1 to 1024 services, found 0
-[services.s] | `services.s.listen` is missing
-[services.s]\nlisten = "127.0.0.1:1" | `services.s.backends` is missing
-thread = 2\n[services.s]\nlisten = "127.0.0.1:1"\nbackends.a = "x:1" | did you mean `threads`?
-listen = "x"\nupstreams = ["127.0.0.1:1"] | expected an address such as
-listen = "127.0.0.1:1"\nupstreams = ["127.0.0.1:0"] | a port from 1
-listen = 'x | is not TOML
-prometheus = "127.0.0.1:1"\n[services.s]\nlisten = "127.0.0.1:1"\nbackends.a = "x:1" | both listen on
-"#;
+    let cases = include_str!("native/file_mistakes.txt");
     for [text, says] in rows(cases) {
         assert_said(&mistakes(&text), &says, &text);
     }
@@ -356,20 +251,7 @@ prometheus = "127.0.0.1:1"\n[services.s]\nlisten = "127.0.0.1:1"\nbackends.a = "
 #[test]
 fn what_is_printed_says_every_default() {
     let text = write::toml(&good("listen = '127.0.0.1:0'\nupstreams = ['127.0.0.1:1']"));
-    let lines = r#"threads = 1
-connections_per_thread = 8192
-# prometheus: nowhere
-[services.balance]
-dispatch = "round-robin"
-reviving_interval = "5s"
-# connections_max: no limit
-[services.balance.timeouts]
-connect = "5s"
-[services.balance.backends.upstream1]
-address = "127.0.0.1:1"
-weight = 1
-headers = []
-initial_state = "available""#;
+    let lines = include_str!("native/defaults.toml");
     for line in lines.lines() {
         assert!(text.lines().any(|one| one == line), "{line}\n{text}");
     }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixListener;
+use testing::Text as _;
 
 use crate::support::control::{BackEnd, Client, Folder, permissions, start, until, who};
 use balance::control::{Page, Socket, SocketError, Supervisor, beside};
@@ -78,10 +79,7 @@ fn a_living_balancer_keeps_its_socket_and_a_dead_one_loses_it() {
     // A file that is no socket is nobody's to remove.
     let file = running.folder.write("file", "mine");
     let refused = Socket::open(&file, &other).err().unwrap();
-    assert!(
-        refused.to_string().contains("exists and is no socket"),
-        "{refused}"
-    );
+    refused.to_string().has("exists and is no socket");
     assert_eq!(running.folder.read("file"), "mine");
     // Somebody else's.
     let strange = running.folder.0.join("strange");
@@ -275,10 +273,7 @@ fn logs_and_commands_tell_of_each_connection() {
         assert!(
             access.starts_with("127.0.0.1 - - [") && access.contains("] \"TCP\" - 4 duration_us=")
         );
-        assert!(
-            access.ends_with("service=web backend=one bytes_to=2\n"),
-            "{access}"
-        );
+        access.ends("service=web backend=one bytes_to=2\n");
         let throughput = read("throughput");
         let words: Vec<&str> = throughput.split_whitespace().collect();
         assert_eq!(

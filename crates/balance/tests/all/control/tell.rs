@@ -3,6 +3,7 @@
 use crate::support::control::{BackEnd, Client, start, until, who};
 use crate::support::on_both;
 use net::IoKind;
+use testing::Text as _;
 
 fn two(one: &BackEnd, two: &BackEnd, more: &str) -> String {
     format!(
@@ -99,18 +100,7 @@ fn a_back_end_is_drained_and_cut_off_in_time() {
 fn mistakes_are_told_with_the_nearest_right_word() {
     let (one, other) = (BackEnd::start("one"), BackEnd::start("two"));
     let running = start(&two(&one, &other, ""), IoKind::Epoll);
-    let table = "\
-stauts | there is no request `stauts`; did you mean `status`?
-tell wbe one state up | there is no service `wbe`; did you mean `web`?
-tell web three state up | service `web` has no back end `three`; known back ends: `one`, `two`
-tell web one state dwon | expected up, available, unavailable, down or waking, found `dwon`; did you mean `down`?
-tell web one sate up | cannot tell `sate`; did you mean `state`?
-tell web one weight 0 | expected a weight from 1 to 1000000, found `0`
-tell web one | expected `state`, `server`, `weight` or `drain` after the back end
-tell web one server | expected one value after `server`
-tell web | expected a service and a back end after `tell`
- | expected a request, found an empty line
-stop soon | expected milliseconds after `stop`, found `soon`";
+    let table = include_str!("tell/mistakes.txt");
     for row in table.lines() {
         let (request, said) = row.split_once(" | ").unwrap();
         assert_eq!(running.refused(request), (said.to_owned(), 2), "{request}");
@@ -118,10 +108,7 @@ stop soon | expected milliseconds after `stop`, found `soon`";
     let (error, _) = running.refused("tell web one server 127.0.0.1:0");
     assert!(error.contains("a port is from 1 to 65535"), "{error}");
     let (error, _) = running.refused("tell web one server nowhere.invalid:80");
-    assert!(
-        error.starts_with("cannot look up `nowhere.invalid:80`"),
-        "{error}"
-    );
+    error.begins("cannot look up `nowhere.invalid:80`");
     let long = "x".repeat(5000);
     assert!(
         running

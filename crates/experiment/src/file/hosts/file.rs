@@ -78,6 +78,7 @@ fn check(reader: &mut Reader, top: &Section<'_>, host: &HostSpec) {
 mod tests {
     use super::*;
     use readings::Reach;
+    use testing::Text as _;
 
     fn mistakes(text: &str) -> Vec<String> {
         match parse_hosts("hosts.toml", text) {
@@ -109,17 +110,11 @@ mod tests {
         let of = |text: &str| mistakes(text).join("\n");
         assert!(of("").contains("has no host"), "{}", of(""));
         let here = of("[hosts.a]\n[hosts.b]\n");
-        assert!(
-            here.contains("every host of this file is this machine"),
-            "{here}"
-        );
+        here.has("every host of this file is this machine");
         let link = of("[hosts.a]\nssh = \"b\"\nlink = { rtt = \"1ms\" }\n");
         assert!(link.contains("`hosts.a.link` is not possible"), "{link}");
         let binary = of("[hosts.a]\nssh = \"b\"\n[hosts.b]\nbinary = \"/bin/weigh\"\n");
-        assert!(
-            binary.contains("`hosts.b.binary` has no effect"),
-            "{binary}"
-        );
+        binary.has("`hosts.b.binary` has no effect");
         let other = of("title = \"x\"\n[hosts.a]\nssh = \"b\"\n");
         assert!(other.contains("title"), "{other}");
     }

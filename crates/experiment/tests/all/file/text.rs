@@ -267,30 +267,7 @@ proptest! {
 
 #[test]
 fn servers_of_the_users_own_are_recipes_with_parameters() {
-    let text = r#"
-title = "own"
-[servers.one]
-command = ["./one", "--port", "{port}", "{size}"]
-env = { A = "b c", DIR = "{dir}" }
-ready = "/up"
-[servers.two]
-command = "X=1 ./two 'a b' {address}:{port}"
-revision = "v1"
-build = "make"
-upstreams = ["one"]
-[servers.three]
-image = "nginx:1"
-port = 80
-options = ["--init"]
-[subjects]
-one = "http://one/"
-two = "http://two/"
-three = "http://three/"
-[factors]
-size = ["10", "20"]
-two.revision = ["v1", "v2"]
-three.image = ["nginx:1", "nginx:2"]
-"#;
+    let text = include_str!("text/own_servers.toml");
     let experiment = good(parse(text));
     let written = comes_back(&experiment);
     assert!(written.contains("recipe = \"command\""), "{written}");

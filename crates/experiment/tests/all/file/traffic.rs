@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::support::{good, parse, shown};
+use crate::support::{good, parse};
 use experiment::{Experiment, HttpVersion, Rate};
 use readings::{Condition, EventFormat, TrafficKind};
 
@@ -81,79 +81,4 @@ fn keys_of_traffic_are_factors() {
                    [loads.send]\nwebsocket = true\n[loads.hear]\nrole = \"background\"\n\
                    websocket = true\n[factors]\n\"send.in_flight\" = [1, 2]";
     assert_eq!(good(parse(several)).conditions().len(), 2);
-}
-
-#[test]
-fn mistakes_are_shown_in_their_line() {
-    for (name, load, more) in [
-        ("traffic-format", "events = \"ssee\"", ""),
-        ("traffic-method", "grpc = \"Echo\"", ""),
-        (
-            "traffic-rate",
-            "websocket = true\nmessage_rate = \"auto\"",
-            "",
-        ),
-        ("traffic-needs", "pace = \"20ms\"", ""),
-        ("traffic-kinds", "events = true\nwebsocket = true", ""),
-        ("traffic-driver", "events = true\ndriver = \"wrk\"", ""),
-        (
-            "traffic-websocket-http",
-            "websocket = true\nhttp = \"2\"",
-            "",
-        ),
-        (
-            "traffic-rates",
-            "websocket = true\nmessage_rate = 1\nrate = 9",
-            "",
-        ),
-        (
-            "traffic-rate-factor",
-            "websocket = true\nmessage_rate = 1",
-            "[factors]\nrate = [5, 9]",
-        ),
-        (
-            "traffic-topics",
-            "websocket = true\nconnections = 10\nfan_out = 4\nmessage_rate = 1",
-            "",
-        ),
-        (
-            "traffic-topics-rate",
-            "websocket = true\nfan_out = true",
-            "",
-        ),
-        (
-            "traffic-receive",
-            "websocket = true\nreceive = true\nin_flight = 3",
-            "",
-        ),
-        (
-            "traffic-receive-curve",
-            "websocket = true\nreceive = true\ncurve = true",
-            "",
-        ),
-        (
-            "traffic-reach",
-            "websocket = true",
-            "[gates]\nall = \"reach > 99%\"",
-        ),
-        (
-            "traffic-requests",
-            "websocket = true\nrequests_per_connection = 3",
-            "",
-        ),
-        ("traffic-proto", "grpc = \"a.B/C\"\nproto = \"a.proto\"", ""),
-        ("traffic-http-1", "grpc = \"a.B/C\"\nhttp = \"1.1\"", ""),
-        ("traffic-curve", "events = true\ncurve = true", ""),
-        (
-            "traffic-expect",
-            "websocket = true",
-            "[expect]\ncontains = \"x\"",
-        ),
-    ] {
-        shown(name, &with(load, more));
-    }
-    let events = "title = \"x\"\n[servers.o]\nrecipe = \"origin\"\n[subjects]\na = \"http://o/\"\n\
-                  [load]\nevents = true\nrate = 10\n[[events]]\nat = \"1s\"\nserver = \"o\"\n\
-                  what = \"kill\"";
-    shown("traffic-faults", events);
 }

@@ -1,6 +1,7 @@
 //! Lines and parameters that a user adds to a configuration.
 
 use std::path::Path;
+use testing::Text as _;
 
 use super::rules::{context, file, is_of_users, text};
 use crate::support::recipes;
@@ -63,15 +64,10 @@ fn nginx_reaches_php_by_the_socket_that_php_listens_on() {
         ("upstream_socket", text("php.sock")),
     ];
     let nginx = file(&given("nginx", "/d", &socket), "nginx.conf");
-    assert!(
-        nginx.contains("server unix:/behind/php.sock max_fails"),
-        "{nginx}"
-    );
+    nginx.has("server unix:/behind/php.sock max_fails");
     let port = file(&given("php-fpm", "/d", &[]), "fpm.conf");
-    assert!(
-        !port.contains("php.sock") && !port.contains("[port]"),
-        "{port}"
-    );
+    port.lacks("php.sock");
+    port.lacks("[port]");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Packages of registries, sources that come with a recipe, and the parameter `version`.
 
 use std::fs;
+use testing::Text as _;
 
 use super::rules::{load, own, text};
 use crate::support::{good, recipes, rendered, scratch};
@@ -154,16 +155,10 @@ fn sources_in_a_recipe_are_known_by_their_content() {
 
     let lacking = own("sources-4", "mine", &toml, &files("")[..1]);
     let said = rendered(&load(&lacking).unwrap_err());
-    assert!(
-        said.contains("the recipe has no file `program/Cargo.lock`"),
-        "{said}"
-    );
+    said.has("the recipe has no file `program/Cargo.lock`");
     let pip = recipe("pip = \"path:program\"");
     let said = rendered(&load(&own("sources-5", "mine", &pip, &files(""))).unwrap_err());
-    assert!(
-        said.contains("`packages.pip` has no packages of a folder"),
-        "{said}"
-    );
+    said.has("`packages.pip` has no packages of a folder");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use testing::Text as _;
 
 use crate::support::{Scratch, assert_shown, recipes, rendered, scratch};
 use experiment::manifest::Value;
@@ -30,6 +31,12 @@ pub(crate) fn context(recipe: &Recipe, dir: &Path, params: &[(&str, Value)]) -> 
         reload: Default::default(),
         checkout: None,
     }
+}
+
+/// A recipe filled in with these parameters.
+fn filled(recipe: &Recipe, params: &[(&str, Value)]) -> Rendered {
+    let context = context(recipe, Path::new("/d"), params);
+    recipe.render(&context).unwrap()
 }
 
 /// Recipes of programs that users bring: they need a command or an image, and nothing is known of
@@ -71,9 +78,7 @@ fn every_recipe_fills_in_with_its_defaults() {
                     trafficserver varnish";
     assert_eq!(names.join(" "), expected);
     for recipe in recipes.iter().filter(|one| !is_of_users(&one.name)) {
-        let out = recipe
-            .render(&context(recipe, Path::new("/d"), &[]))
-            .unwrap();
+        let out = filled(recipe, &[]);
         assert!(!out.command.is_empty() && !out.stop.is_empty());
         for file in &out.files {
             let text = String::from_utf8_lossy(&file.bytes);
@@ -129,11 +134,7 @@ fn routes_are_as_shown() {
         ("apache", "apache.conf"),
     ] {
         let recipe = recipes.get(name).unwrap();
-        let render = |params: &[(&str, Value)]| {
-            recipe
-                .render(&context(recipe, Path::new("/d"), params))
-                .unwrap()
-        };
+        let render = |params: &[(&str, Value)]| filled(recipe, params);
         let (plain, routed) = (render(&[]), render(&[("routes", Value::Integer(3))]));
         assert_eq!(
             (&*plain.ready.path, &*routed.ready.path),
@@ -150,9 +151,7 @@ fn routes_are_as_shown() {
 fn scripts_are_copied_only_when_asked_for_and_can_be_run() {
     let recipes = recipes();
     let apache = recipes.get("apache").unwrap();
-    let without = apache
-        .render(&context(apache, Path::new("/d"), &[]))
-        .unwrap();
+    let without = filled(apache, &[]);
     assert!(
         without
             .files
@@ -160,9 +159,7 @@ fn scripts_are_copied_only_when_asked_for_and_can_be_run() {
             .all(|file| !file.path.contains("cgi-bin"))
     );
     assert!(!file(&without, "apache.conf").contains("cgi"));
-    let with = apache
-        .render(&context(apache, Path::new("/d"), &[scripts()]))
-        .unwrap();
+    let with = filled(apache, &[scripts()]);
     let script = with
         .files
         .iter()
@@ -176,13 +173,7 @@ fn scripts_are_copied_only_when_asked_for_and_can_be_run() {
 fn built_in_servers_are_started_by_the_program_itself() {
     let recipes = recipes();
     let origin = recipes.get("origin").unwrap();
-    let out = origin
-        .render(&context(
-            origin,
-            Path::new("/d"),
-            &[("threads", Value::Integer(2))],
-        ))
-        .unwrap();
+    let out = filled(origin, &[("threads", Value::Integer(2))]);
     assert_eq!(
         out.command,
         [
@@ -363,10 +354,7 @@ fn a_program_of_a_registry_names_the_command_that_installs_it() {
     );
     let error = load(&own("own-pip-any", "mine", &toml("x>=1"), &[])).unwrap_err();
     let said = rendered(&error);
-    assert!(
-        said.contains("`x>=1` is no package of a fixed version"),
-        "{said}"
-    );
+    said.has("`x>=1` is no package of a fixed version");
 }
 
 #[test]
@@ -396,24 +384,7 @@ fn a_missing_module_names_its_package() {
 
 #[test]
 fn mistakes_in_a_recipe_are_shown_in_it() {
-    let toml = r#"summry = "s"
-upstreams = "some"
-dirs = ["../outside"]
-[params.workers]
-type = "number"
-[params.size]
-type = "size"
-default = 64
-[files]
-"a.conf" = "a.cnf"
-"b.conf" = "b.conf"
-[copy]
-"bin/{{ item }}" = { from = "bin/{{ item }}", each = "scripts", mode = "rwx" }
-[start]
-command = ["{{ unclosed"]
-[stop]
-signals = [{ signal = "KILL", wait = "5" }]
-"#;
+    let toml = include_str!("rules/mistakes.toml");
     let files = [("a.conf", "x"), ("b.conf", "{% if %}\n")];
     let dir = own("own-mistakes", "wrong", toml, &files);
     let error = load(&dir).unwrap_err();
@@ -487,9 +458,7 @@ fn another_protocol_has_no_path_and_no_status() {
     };
     let recipes = ready("send = \"PING\\r\\n\"\ncontains = \"+PONG\"").unwrap();
     let recipe = recipes.get("x").unwrap();
-    let out = recipe
-        .render(&context(recipe, Path::new("/d"), &[]))
-        .unwrap();
+    let out = filled(recipe, &[]);
     assert_eq!(out.ready.send.as_deref(), Some("PING\r\n"));
     for keys in [
         "send = \"PING\"\npath = \"/\"",
@@ -562,15 +531,11 @@ fn a_setting_of_another_name_is_shown_with_the_nearest() {
     let toml = "summary = \"s\"\n[start]\ncommand = [\"x\"]\n[settings]\nworker = \"1\"\n";
     let dir = own("own-settings", "x", toml, &[]);
     let said = rendered(&load(&dir).unwrap_err());
-    assert!(
-        said.contains("worker") && said.contains("`workers`"),
-        "{said}"
-    );
+    said.has("worker");
+    said.has("`workers`");
     let plain = "summary = \"s\"\n[start]\ncommand = [\"x\"]\n";
     let recipes = load(&own("own-no-settings", "x", plain, &[])).unwrap();
     let recipe = recipes.get("x").unwrap();
-    let rendered = recipe
-        .render(&context(recipe, Path::new("/d"), &[]))
-        .unwrap();
+    let rendered = filled(recipe, &[]);
     assert!(rendered.settings.is_empty());
 }

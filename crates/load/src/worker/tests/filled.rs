@@ -1,8 +1,7 @@
 //! The loop of a worker in simulated time: requests that differ from one to the next.
 
-use readings::requests::{
-    AnswerSpec, Feed, FeedOrder, Fill, Piece, Replay, RequestSet, RequestSpec, Template,
-};
+use readings::requests::{Feed, FeedOrder, Fill, Piece, Replay, RequestSet, RequestSpec, Template};
+use testing::Text as _;
 
 use super::*;
 use crate::template::request::Rendered;
@@ -31,15 +30,9 @@ fn template(parts: &[&str]) -> Template {
 fn get(name: &str, path: &[&str], weight: u32) -> RequestSpec {
     RequestSpec {
         name: name.to_owned(),
-        method: "GET".to_owned(),
         path: template(path),
-        fields: Vec::new(),
-        body: None,
         weight,
-        expect: AnswerSpec::default(),
-        pause: Duration::ZERO,
-        captures: Vec::new(),
-        is_once: false,
+        ..RequestSpec::default()
     }
 }
 
@@ -442,10 +435,8 @@ fn what_cannot_be_sent_is_refused_by_name() {
     };
     for bad in ["a\r\nB: c", "a\nb", "a\0b"] {
         let text = refused(&raw(bad));
-        assert!(
-            text.contains("`users`") && text.contains("row 2, column `id`"),
-            "{text}"
-        );
+        text.has("`users`");
+        text.has("row 2, column `id`");
     }
     let job = filled(&raw("a b"), 1, Segment::closed(Stop::After(ms(1))));
     assert_eq!(job.validate(), Ok(()));
@@ -474,10 +465,8 @@ fn what_cannot_be_sent_is_refused_by_name() {
         .clone()
         .with_requests(&set(vec![long]), "x", &[]);
     let text = job.validate().unwrap_err().to_string();
-    assert!(
-        text.contains("5 GiB") && text.contains("fewer connections"),
-        "{text}"
-    );
+    text.has("5 GiB");
+    text.has("fewer connections");
     let mut log = of_log(replay(3, |_| 1));
     log.requests.truncate(2);
     assert!(refused(&log).starts_with("the log"));

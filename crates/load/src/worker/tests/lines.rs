@@ -2,6 +2,7 @@
 //! messages, each comes on a line with the time at which it is due, and a last line counts them.
 
 use std::num::ParseIntError;
+use testing::Text as _;
 
 use net::simulated::{Driver, Network, SimIo};
 use readings::{HttpVersion, LagBase, LastingReading, Wrong, WrongKind};
@@ -379,11 +380,7 @@ fn an_exchange_is_judged_by_its_kind() {
         ..Sender::default()
     });
     assert_eq!((done.errors.read, count(&done)), (2, 6));
-    assert!(
-        wrong.found.starts_with("the connection closed after"),
-        "{}",
-        wrong.found
-    );
+    wrong.found.begins("the connection closed after");
 }
 
 #[test]

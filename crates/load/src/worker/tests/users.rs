@@ -3,8 +3,7 @@
 use net::simulated::{Driver, Network, SimIo};
 use readings::UsersReading;
 use readings::requests::{
-    AnswerSpec, Capture, CaptureFrom, Feed, FeedOrder, Fill, Piece, RequestSet, RequestSpec,
-    Template,
+    Capture, CaptureFrom, Feed, FeedOrder, Fill, Piece, RequestSet, RequestSpec, Template,
 };
 
 use super::*;
@@ -408,16 +407,8 @@ fn set(requests: Vec<RequestSpec>) -> RequestSet {
 
 fn spec(path: Vec<Piece>) -> RequestSpec {
     RequestSpec {
-        name: String::new(),
-        method: "GET".to_owned(),
         path: Template(path),
-        fields: Vec::new(),
-        body: None,
-        weight: 1,
-        expect: AnswerSpec::default(),
-        pause: Duration::ZERO,
-        captures: Vec::new(),
-        is_once: false,
+        ..RequestSpec::default()
     }
 }
 
@@ -522,17 +513,7 @@ fn cookies_are_those_of_the_path_of_an_absolute_target() {
 
 #[test]
 fn users_whose_rows_are_used_up_make_their_rounds() {
-    let text = |text: &str| Piece::Text(text.into());
-    let first = spec(vec![text("/"), filled(Fill::Column { feed: 0, column: 0 })]);
-    let mut second = spec(vec![text("/second")]);
-    second.pause = ms(30);
-    let mut set = set(vec![first, second]);
-    set.feeds = vec![Feed {
-        name: "user".to_owned(),
-        columns: vec!["id".to_owned()],
-        rows: (0..5).map(|row| vec![row.to_string()]).collect(),
-        order: FeedOrder::Once,
-    }];
+    let set = with_rows(5, [0, 30]);
     let window = Stop::After(ms(1_000));
     for segment in [Segment::open(1_000.0, window), Segment::closed(window)] {
         let (done, asked) = visited(of_set(3, &set, segment), good);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use load::{Segment, Stop, Target};
 use net::IoKind;
 use readings::requests::{
-    AnswerSpec, Capture, CaptureFrom, Fill, Piece, RequestSet, RequestSpec, Template, Users,
+    Capture, CaptureFrom, Fill, Piece, RequestSet, RequestSpec, Template, Users,
 };
 
 use crate::http2::{over_h2, secure_origin};
@@ -91,13 +91,7 @@ fn spec(method: &str, path: Vec<Piece>) -> RequestSpec {
         name: format!("{method} {path:?}"),
         method: method.to_owned(),
         path: Template(path),
-        fields: Vec::new(),
-        body: None,
-        weight: 1,
-        expect: AnswerSpec::default(),
-        pause: Duration::ZERO,
-        captures: Vec::new(),
-        is_once: false,
+        ..RequestSpec::default()
     }
 }
 

@@ -63,6 +63,7 @@ fn note_on_answers(stated: &[Expect], expectations: &[Expect]) -> Option<String>
 #[cfg(test)]
 mod tests {
     use load::BodyRule;
+    use testing::Text as _;
 
     use super::*;
 
@@ -86,10 +87,7 @@ mod tests {
             assert!(all.contains(part), "no {part:?} in {all}");
         }
         let some = note_of(&[200, 301, 308]).unwrap();
-        assert!(
-            some.contains("the answers to 2 of 3 requests were redirects (status 301, 308)"),
-            "{some}"
-        );
+        some.has("the answers to 2 of 3 requests were redirects (status 301, 308)");
         assert!(!some.contains("--expect-status"), "{some}");
         // Not Modified sends nobody anywhere.
         for other in [&[200][..], &[304], &[300], &[204, 200], &[]] {
@@ -111,9 +109,6 @@ mod tests {
             None
         );
         let note = note_on_answers(&stated, &[moved, page, found]).unwrap();
-        assert!(
-            note.contains("1 of 3 requests were redirects (status 301)"),
-            "{note}"
-        );
+        note.has("1 of 3 requests were redirects (status 301)");
     }
 }

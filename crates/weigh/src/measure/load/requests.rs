@@ -189,10 +189,7 @@ fn from_words(
             fields: fields.clone(),
             body: body.clone(),
             weight: one.weight,
-            expect: readings::requests::AnswerSpec::default(),
-            pause: std::time::Duration::ZERO,
-            captures: Vec::new(),
-            is_once: false,
+            ..RequestSpec::default()
         })
     };
     wanted.iter().map(spec).collect()

@@ -195,32 +195,7 @@ mod tests {
 
     #[test]
     fn each_row_says_what_can_run_and_what_the_others_lack() {
-        assert_eq!(
-            text(&listing()),
-            "\
-experiments
-  floor       ready  what floor asks
-                     weigh run floor
-  tiny-proxy  -      what tiny-proxy asks
-                     missing: tinyd is not installed: `get tiny`
-
-recipes
-  origin  ready  origin, a server
-  tiny    -      tiny, a server
-                 missing: tinyd
-                 apt-get install tinyd
-                 from a folder of yours
-
-drivers
-  engine  ready  on epoll; version 1.2
-  tool    -      a tool
-                 missing: tool
-                 apt-get install tool
-
-weigh list NAME shows one of them whole, with all its parameters.
-1 of 2 experiments can run here.
-"
-        );
+        assert_eq!(text(&listing()), include_str!("listing.txt"));
     }
 
     #[test]

@@ -10,34 +10,9 @@ use crate::common::{
 };
 use readings::LinkKind;
 
-const HOSTS: &str = r#"title = "near and far"
+const HOSTS: &str = include_str!("run/hosts.toml");
 
-[hosts.vm]
-quota = 1
-settings = { "net.core.somaxconn" = 3000 }
-[hosts.back]
-[hosts.near]
-link = { rtt = "0ms" }
-[hosts.far]
-link = { rtt = "50ms" }
-access = "external"
-"#;
-
-const DESIGN: &str = r#"[factors]
-from = ["near", "far"]
-
-[load]
-connections = 8
-keepalive = false
-
-[design]
-blocks = 2
-warmup = "300ms"
-window = "1s"
-latency_window = "0s"
-bottleneck = false
-retries = 0
-"#;
+const DESIGN: &str = include_str!("run/design.toml");
 
 fn experiment() -> String {
     let parts = proxy_and_backend("back", "vm");

@@ -22,21 +22,7 @@ use crate::load::hosts::three_hosts_share_a_load;
 /// So soon after its connection has ended nothing of a run is left on the far side.
 const SOON: Duration = Duration::from_secs(1);
 
-const DESIGN: &str = r#"
-[load]
-host = "client"
-connections = 4
-
-[design]
-blocks = 3
-warmup = "200ms"
-window = "600ms"
-latency_window = "400ms"
-retries = 0
-bottleneck = false
-# Other tests run beside this one, and their load is no reason to measure one by one.
-apart = "never"
-"#;
+const DESIGN: &str = include_str!("ssh/design.toml");
 
 /// All but the hosts. CPU time is compared, so the load is a full one.
 fn parts() -> String {

@@ -1,6 +1,7 @@
 //! `weigh load`: what it counts is what was sent and answered.
 
 use crate::common::{Answering, INT, Origin, Place, array, has, histogram, load, no_errors};
+use testing::Text as _;
 
 #[test]
 fn a_count_of_requests_over_some_connections_is_exactly_that() {
@@ -110,11 +111,8 @@ fn answers_that_turn_wrong_are_errors_and_status_4() {
     assert_eq!(document["errors"]["status"], 900);
     assert_eq!(histogram(&document).count(), 100);
     let problem = document["problems"][0].as_str().unwrap();
-    assert!(
-        problem.contains("900 of 1,000 answers were wrong")
-            && problem.contains("expected status 200, found 502"),
-        "{problem}"
-    );
+    problem.has("900 of 1,000 answers were wrong");
+    problem.has("expected status 200, found 502");
     let text = place.run(&format!("load {} -n 5 --expect-status 200", server.url()));
     assert_eq!(text.status, 4, "{}", text.out);
     has(&text.out, "502");

@@ -103,38 +103,3 @@ fn messages_of_calls_both_ways_are_answered() {
     assert_eq!(document["lasting"]["messages"], 200);
     assert_eq!(document["lasting"]["answer_us"]["count"], 200);
 }
-
-#[test]
-fn options_that_do_not_go_together_are_refused() {
-    let place = Place::new();
-    for (line, says) in [
-        (
-            "load http://127.0.0.1:9/a --in-flight 4",
-            "--in-flight is for WebSockets; expected ws://127.0.0.1:9/a",
-        ),
-        ("load ws://127.0.0.1:9/ --count 3", "give --messages N"),
-        ("load ws://127.0.0.1:9/ --http 2", "over HTTP/1.1"),
-        (
-            "load ws://127.0.0.1:9/ --message-rate 3 --rate 4",
-            "leave out one of them",
-        ),
-        (
-            "load ws://127.0.0.1:9/ -H Sec-WebSocket-Key:x",
-            "the handshake has this field already",
-        ),
-        (
-            "load ws://127.0.0.1:9/ -c 10 --fan-out=4 --message-rate 3",
-            "--fan-out: expected a number that divides the 10 connections",
-        ),
-        (
-            "load http://127.0.0.1:9/a --receive",
-            "--receive is for WebSockets; expected ws://127.0.0.1:9/a",
-        ),
-        (
-            "capacity ws://127.0.0.1:9/ --concurrency 1 --message-rate 3",
-            "does not go with a search",
-        ),
-    ] {
-        place.run(line).expect(2).says(&[says]);
-    }
-}

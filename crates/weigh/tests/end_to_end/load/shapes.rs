@@ -2,6 +2,7 @@
 
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
+use testing::Text as _;
 
 use crate::common::{
     INT, Origin, Place, array, counts, histogram, load, measured, no_errors, number, serve_tcp,
@@ -170,10 +171,7 @@ fn rows_add_up_and_the_log_has_a_line_for_each() {
     );
 
     let log = place.read("all.hlog");
-    assert!(
-        log.starts_with("#[Histogram log format version 1.3]\n"),
-        "{log}"
-    );
+    log.begins("#[Histogram log format version 1.3]\n");
     let mut whole = Histogram::new();
     let lines: Vec<&str> = log
         .lines()

@@ -3,6 +3,7 @@
 use std::net::TcpStream;
 use std::process::Command;
 use std::time::Duration;
+use testing::Text as _;
 
 use crate::common::started::Started;
 use crate::common::{
@@ -243,10 +244,8 @@ fn the_pages_of_a_site_are_found_and_fetched_pass_after_pass() {
         .run(&format!("load {url} --crawl --passes 2"))
         .expect(0)
         .out;
-    assert!(
-        text.starts_with("4 pages below http://") && text.contains("median"),
-        "{text}"
-    );
+    text.begins("4 pages below http://");
+    text.has("median");
 }
 
 #[test]

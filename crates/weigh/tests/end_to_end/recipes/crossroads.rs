@@ -16,20 +16,7 @@ use crate::common::{INT, Place, array, free_port, has, skip, wait_until};
 const BOTH: [&str; 2] = ["crossroads", "crossroads-daemon"];
 
 /// An experiment with one server of the recipe, over two back ends.
-const EXPERIMENT: &str = r#"[servers.one]
-recipe = "origin"
-[servers.two]
-recipe = "origin"
-[servers.balancer]
-recipe = "crossroads"
-upstreams = ["one", "two"]
-with = { access_log = true }
-[subjects]
-direct = "http://one/"
-balanced = "http://balancer/"
-[load]
-connections = 2
-"#;
+const EXPERIMENT: &str = include_str!("crossroads/experiment.toml");
 
 /// The configuration that the recipe gives.
 fn configuration(listen: SocketAddr, behind: &[SocketAddr], params: &str) -> String {

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::time::Duration;
+use testing::Text as _;
 
 use crate::common::{
     DELAYED_PAGE, INT, KILL, Place, array, find, flat, has, number, skip, texts, trials, wait_until,
@@ -387,11 +388,7 @@ fn a_driver_that_is_not_installed_is_named_with_the_command_that_installs_it() {
         "{dry}"
     );
     let doctor = place.run("doctor x.toml --drivers drivers").expect(0);
-    assert!(
-        flat(&doctor.out).contains("no-such-program-here is not installed"),
-        "{}",
-        doctor.out
-    );
+    flat(&doctor.out).has("no-such-program-here is not installed");
     let list = place.run("list --drivers drivers").expect(0).out;
     has(&list, "missing: no-such-program-here");
     // A driver is found in the environment's folders, too, and the nearest name is told.

@@ -10,17 +10,7 @@ const SERVER: &str = include_str!("profile/planted.c");
 
 const RECIPE: &str = include_str!("profile/recipe.toml");
 
-const EXPERIMENT: &str = r#"[servers.base]
-recipe = "planted"
-[servers.hot]
-recipe = "planted"
-with = { hot = true }
-[subjects]
-plain = "http://base/"
-burning = "http://hot/"
-[load]
-connections = 4
-"#;
+const EXPERIMENT: &str = include_str!("profile/experiment.toml");
 
 fn place() -> Option<Place> {
     let place = Place::new();

@@ -94,28 +94,7 @@ fn each_load_has_its_own_throughput_and_latency_in_every_form_of_the_report() {
 fn what_a_background_load_costs_is_compared_between_subjects() {
     let place = Place::new();
     // A single thread that computes for the background load keeps the others waiting.
-    place.write(
-        "x.toml",
-        r#"title = "beside work"
-[servers.o]
-recipe = "origin"
-[subjects]
-quiet = "http://o/"
-busy = { url = "http://o/", background = "work" }
-[loads.page]
-path = "/bytes/100"
-connections = 2
-[loads.work]
-role = "background"
-path = "/burn/2000000"
-connections = 2
-[design]
-blocks = 5
-warmup = "100ms"
-window = "300ms"
-latency_window = "0s"
-"#,
-    );
+    place.write("x.toml", include_str!("several_loads/beside_work.toml"));
     let document = place.run("run x.toml --format json --out r").result();
     let comparisons = array(&document["comparisons"]);
     let mut of_throughput = comparisons

@@ -3,6 +3,7 @@
 
 use std::fs::{self, File};
 use std::process::Command;
+use testing::Text as _;
 
 use crate::common::{Place, flat, has, journal, trials};
 
@@ -57,16 +58,11 @@ fn words_of_others_reach_no_terminal_and_no_spreadsheet() {
     let csv = place.run("report r --format csv").expect(0).out;
     has(&csv, ",\"'-c\u{241b}]0;x");
     has(&csv, ",'=HYPERLINK(1),");
-    assert!(
-        csv.contains(",\"'@l\u{241b}") && csv.contains("\"'+r\u{241b}"),
-        "{csv}"
-    );
+    csv.has(",\"'@l\u{241b}");
+    csv.has("\"'+r\u{241b}");
     let json = place.run("report r --format json").expect(0);
     let title = json.json()["title"].as_str().unwrap().to_owned();
-    assert!(
-        title.starts_with("t\u{1b}]0;x\u{7}\u{9b}2J\u{202e}"),
-        "{title:?}"
-    );
+    title.begins("t\u{1b}]0;x\u{7}\u{9b}2J\u{202e}");
 }
 
 #[test]
@@ -94,11 +90,7 @@ fn a_damaged_journal_is_salvaged() {
     done.says(&["journal.jsonl: line 3", "weigh report --salvage r"]);
     let done = place.run("report --salvage r --verbose").expect(0);
     has(&done.err, "1 of 4 lines");
-    assert!(
-        flat(&done.out).contains("line 3 of the journal is damaged"),
-        "{}",
-        done.out
-    );
+    flat(&done.out).has("line 3 of the journal is damaged");
     let json = ["report", "--salvage", "r", "--format", "json"];
     let document = place.run(&json).expect(0).json();
     assert_eq!(document["trials"]["failed"], 1);

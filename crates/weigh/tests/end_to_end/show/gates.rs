@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::process::Command;
+use testing::Text as _;
 
 use crate::common::{Done, Origin, Place, array, flat, has, skip};
 
@@ -85,16 +86,9 @@ fn a_breached_gate_ends_with_3_and_stands_in_every_form() {
     let kept = place
         .run("report r --verbose --gate 'head: throughput > -99%'")
         .expect(0);
-    assert!(
-        flat(&kept.out).starts_with("Gates passed head: throughput > -99%"),
-        "{}",
-        kept.out
-    );
+    flat(&kept.out).begins("Gates passed head: throughput > -99%");
     let comment = place.run("report r --markdown -").expect(0).out;
-    assert!(
-        comment.starts_with("<!-- weigh compare -->\n### base against head"),
-        "{comment}"
-    );
+    comment.begins("<!-- weigh compare -->\n### base against head");
     let cases = place.run("report r --junit -").expect(0).out;
     assert!(cases.starts_with("<?xml"), "{cases}");
     let both = ["report", "r", "--format", "json", "--markdown", "-"];
@@ -151,11 +145,7 @@ fn passed_gates_end_with_0_and_unsettled_ones_as_the_caller_decides() {
         &["--gate", "throughput > -80%"],
     );
     let passed = passed.expect(0);
-    assert!(
-        flat(&passed.out).contains(" passed throughput > -80%: head "),
-        "{}",
-        passed.out
-    );
+    flat(&passed.out).has(" passed throughput > -80%: head ");
     // One block says nothing about a gate.
     let one_block = |more: &[&str]| {
         let more = [&["--gate", "throughput > -50%"], more].concat();
@@ -163,10 +153,7 @@ fn passed_gates_end_with_0_and_unsettled_ones_as_the_caller_decides() {
     };
     let open = one_block(&["--junit", "j.xml"]).expect(0);
     let text = flat(&open.out);
-    assert!(
-        text.contains("unsettled throughput > -50%: head; 1 block can be used, and a gate needs at least 3; a run of about 3 blocks"),
-        "{text}"
-    );
+    text.has("unsettled throughput > -50%: head; 1 block can be used, and a gate needs at least 3; a run of about 3 blocks");
     let junit = place.read("j.xml");
     has(&junit, "skipped=\"1\"");
     one_block(&["--unsettled", "fail"]).expect(3);
@@ -184,21 +171,13 @@ fn a_gate_that_cannot_be_judged_ends_with_4_and_a_wrong_one_with_2() {
         &["--gate", "throughput > -3%", "--junit", "j.xml"],
     )
     .expect(4);
-    assert!(
-        flat(&broken.out).contains("not judged throughput > -3%: head"),
-        "{}",
-        broken.out
-    );
+    flat(&broken.out).has("not judged throughput > -3%: head");
     let junit = place.read("j.xml");
     has(&junit, "<error message=\"throughput &gt; -3%");
     // What was not measured is not judged either.
     let of_p99 = "report r --gate 'p99 < 20ms'";
     let missing = place.run(of_p99).expect(4);
-    assert!(
-        flat(&missing.out).contains("the run did not measure it"),
-        "{}",
-        missing.out
-    );
+    flat(&missing.out).has("the run did not measure it");
 
     let wrong = |gate: &str, part: &str| {
         let done = compare(&place, &origin, [FAST, FAST], "1", &["--gate", gate]).expect(2);

@@ -1,6 +1,7 @@
 //! The ranking of a run as a picture of its own.
 
 use readings::JournalRow;
+use testing::Text as _;
 
 use crate::common::Place;
 
@@ -24,10 +25,8 @@ fn a_picture_stands_alone_in_the_form_that_its_name_says() {
     assert_eq!((done.out.as_str(), done.err.as_str()), ("", ""));
     let svg = place.read("p.svg");
     assert!(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""));
-    assert!(
-        svg.contains(">balance</text>") && svg.contains(">20,000/s<"),
-        "{svg}"
-    );
+    svg.has(">balance</text>");
+    svg.has(">20,000/s<");
     // A file that is there is written again, as by --output.
     place.write("p.SVG", "old");
     place.run("report r --picture p.SVG").expect(0);

@@ -1,6 +1,7 @@
 //! `weigh read`: what other tools printed, and what follows from it.
 
 use std::fs::File;
+use testing::Text as _;
 
 use crate::common::{Done, Origin, Place, array, words};
 use serde_json::Value;
@@ -9,23 +10,7 @@ use serde_json::Value;
 const NEAR_AND_FAR: &str = include_str!("../../../../tools/tests/reports/wrk.txt");
 
 /// A page of a source browser, which numbers the lines.
-const TIMED: &str = "\
-relay.git / speed.txt
-
-      1 A crawl of a site, ten times over, once without the relay:
-      2 
-      3 example{
-      4 real\t0m8.146s
-      5 user\t0m0.130s
-      6 sys\t0m0.253s}
-      7 
-      8 and with it:
-      9 
-     10 example{
-     11 real\t0m9.481s
-     12 user\t0m0.141s
-     13 sys\t0m0.230s}
-";
+const TIMED: &str = include_str!("read/timed.txt");
 
 /// A post about one server and three, first without keep-alive and then with it.
 const POST: &str = include_str!("../../../../tools/tests/reports/ab.txt");
@@ -120,12 +105,7 @@ fn the_table_and_the_sentences_are_for_people_too() {
         let page = place
             .run(&format!("read report.txt --format {format}"))
             .expect(0);
-        assert!(
-            page.out
-                .starts_with("# 4 readings\n\n| \\# | lines | tool |"),
-            "{}",
-            page.out
-        );
+        page.out.begins("# 4 readings\n\n| \\# | lines | tool |");
         assert!(
             page.out
                 .contains("\n## Possibly: saturated\n\n- 96 to 400 connections")

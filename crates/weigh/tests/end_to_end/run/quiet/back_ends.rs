@@ -11,27 +11,7 @@ const LIMITER: &str = include_str!("back_ends/limiter.toml");
 fn a_limiter_that_lets_too_many_through_is_found_and_an_exact_one_is_not() {
     let place = Place::quiet();
     place.recipe("limiter", LIMITER);
-    let text = r#"title = "limits"
-[servers.exact]
-recipe = "limiter"
-with = { rate_limit_per_s = 200, real = "200" }
-[servers.leaky]
-recipe = "limiter"
-with = { rate_limit_per_s = 200, real = "226.2" }
-[subjects]
-exact = "http://exact/"
-leaky = "http://leaky/"
-[load]
-rate = "400/s"
-connections = 8
-threads = 1
-[design]
-alternate = false
-primary = ["accepted"]
-blocks = 3
-warmup = "500ms"
-latency_window = "3s"
-"#;
+    let text = include_str!("back_ends/limits.toml");
     place.write("x.toml", text);
     let document = place
         .run("run x.toml --recipes recipes --format json --out r")
@@ -67,33 +47,7 @@ fn an_expiry_is_one_request_where_one_renews_for_all_and_many_elsewhere() {
         return;
     }
     let place = Place::quiet();
-    let text = r#"title = "expiries"
-[servers.origin]
-recipe = "origin"
-with = { delay = "200ms" }
-[servers.plain]
-recipe = "nginx"
-upstreams = ["origin"]
-with = { cache = true, cache_valid_s = 1 }
-[servers.renewed]
-recipe = "nginx"
-upstreams = ["origin"]
-with = { cache = true, cache_valid_s = 1, extra = ["proxy_cache_use_stale updating;"] }
-[subjects]
-plain = "http://plain/"
-renewed = "http://renewed/"
-[load]
-rate = "100/s"
-connections = 60
-threads = 1
-[expect]
-every_server = false
-[design]
-alternate = false
-blocks = 1
-warmup = "500ms"
-latency_window = "9s"
-"#;
+    let text = include_str!("back_ends/expiries.toml");
     place.write("x.toml", text);
     let document = place.run("run x.toml --format json --out r").none_failed();
     let expiries = array(&document["expiries"]);
@@ -110,32 +64,7 @@ latency_window = "9s"
 #[test]
 fn shares_are_those_of_the_weights_that_a_balancer_declares() {
     let place = Place::quiet();
-    let text = r#"title = "weights"
-[servers.one]
-recipe = "origin"
-[servers.two]
-recipe = "origin"
-[servers.weighed]
-recipe = "balance"
-upstreams = ["one", "two"]
-with = { mode = "http", weights = ["3", "1"] }
-[servers.even]
-recipe = "balance"
-upstreams = ["one", "two"]
-with = { mode = "http" }
-[subjects]
-weighed = "http://weighed/"
-even = "http://even/"
-[load]
-rate = "400/s"
-connections = 8
-threads = 1
-[design]
-alternate = false
-blocks = 1
-warmup = "200ms"
-latency_window = "3s"
-"#;
+    let text = include_str!("back_ends/weights.toml");
     place.write("x.toml", text);
     let document = place.run("run x.toml --format json --out r").none_failed();
     let shares = array(&document["shares"]);

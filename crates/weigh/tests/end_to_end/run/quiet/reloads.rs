@@ -151,33 +151,7 @@ fn traffic_server_reloads_under_load_in_its_own_time() {
 #[test]
 fn back_ends_are_restarted_one_after_the_other() {
     let place = Place::quiet();
-    let text = r#"title = "a rolling restart"
-[servers.one]
-recipe = "origin"
-[servers.two]
-recipe = "origin"
-[servers.lb]
-recipe = "balance"
-upstreams = ["one", "two"]
-with = { mode = "http", reviving_interval_ms = 100, connect_timeout_ms = 300 }
-[subjects]
-lb = "http://lb/"
-[[events]]
-at = "500ms"
-servers = ["two", "one"]
-what = "rolling"
-pause = "500ms"
-[load]
-rate = "200/s"
-connections = 50
-keepalive = false
-timeout = "2s"
-[design]
-blocks = 1
-warmup = "200ms"
-latency_window = "5s"
-retries = 1
-"#;
+    let text = include_str!("reloads/rolling.toml");
     place.write("x.toml", text);
     place.run("run x.toml --out r --format json").none_failed();
     let trials = trials(&place.path("r"));

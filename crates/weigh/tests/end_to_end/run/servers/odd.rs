@@ -2,6 +2,7 @@
 
 use crate::common::{Place, RUN, array, has, trials};
 use serde_json::Value;
+use testing::Text as _;
 
 /// A recipe that runs a shell script; `params.fate` is one of two words.
 fn shell(place: &Place, script: &str, more: &str) {
@@ -135,10 +136,8 @@ fn a_server_that_dies_under_load_fails_its_block_with_its_last_output() {
     // The other subject is measured without it.
     assert_eq!(document["trials"]["done"], 2, "{document}");
     let reason = reason(&document);
-    assert!(
-        reason.contains("`odd` ended by itself (status 9)") && reason.contains("out of memory"),
-        "{reason}"
-    );
+    reason.has("`odd` ended by itself (status 9)");
+    reason.has("out of memory");
     for comparison in array(&document["comparisons"]) {
         assert_eq!(comparison["verdict"], "invalid", "{comparison}");
     }
@@ -202,18 +201,13 @@ mod alone {
         let invalid = array(&document["trials"]["invalid_trials"]).to_vec();
         let of_proxy = invalid.iter().find(|one| one["subject"] == "proxied");
         let reason = of_proxy.unwrap()["reasons"][0].as_str().unwrap();
-        assert!(
-            reason.contains("server `proxy` answered") && reason.contains("without `back`"),
-            "{reason}"
-        );
+        reason.has("server `proxy` answered");
+        reason.has("without `back`");
         assert!(!invalid.iter().any(|one| one["subject"] == "direct"));
         let document = measured("/bytes/0", "empty");
         let failures = array(&document["trials"]["failures"]);
         let reason = failures[0]["reason"].as_str().unwrap();
-        assert!(
-            reason.contains("the answer of `proxied` to its first request is 0 bytes long")
-                && reason.contains("baseline `direct` 13 bytes"),
-            "{reason}"
-        );
+        reason.has("the answer of `proxied` to its first request is 0 bytes long");
+        reason.has("baseline `direct` 13 bytes");
     }
 }
