@@ -47,7 +47,7 @@ latency_window = "3s"
     let sentence = of("leaky")["sentence"].as_str().unwrap();
     has(
         sentence,
-        "`leaky` lets too many requests through: 226/s, +13",
+        "`leaky` lets too many requests through: 226/s, a deviation of +13",
     );
     has(
         &place.run("report r").expect(0).out,
