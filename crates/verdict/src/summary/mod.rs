@@ -181,6 +181,7 @@ pub fn analyse(journal: &Journal) -> Analysis {
         analysis
     });
     analysis.rankings = rankings(
+        &analysis.table,
         &analysis.comparisons,
         &analysis.unresolved,
         &analysis.tiers,
@@ -190,7 +191,7 @@ pub fn analyse(journal: &Journal) -> Analysis {
     analysis.levels = levels.comparisons;
     analysis.rankings.extend(levels.rankings);
     analysis.interactions = interactions(&rules, &cells);
-    analysis.growth = growths(header, &rules, &cells);
+    analysis.growth = growths(header, &rules, &cells, &analysis.table);
     let background = Cells::of_background(header, journal.trials());
     analysis.table.extend(table(&background));
     analysis.judgements = judgements(journal.trials(), &[&cells, &background]);
