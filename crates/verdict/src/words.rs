@@ -38,6 +38,7 @@ pub use crate::summary::by_request::words::by_request;
 pub use crate::summary::congestion::words::congestion;
 pub use crate::summary::ranking::words::{rate_of, short, unplaced};
 pub use crate::summary::settings::words as settings;
+pub use crate::summary::settings::words::upgrades;
 pub use crate::summary::table::words::{closes_connections, kept};
 pub use crate::summary::tls::words::tls;
 pub use crate::summary::warnings::words::caveats::{caveats, widening};
