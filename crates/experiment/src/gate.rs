@@ -306,7 +306,7 @@ mod tests {
 
         #[test]
         fn a_gates_own_text_reads_as_the_same_gate(
-            metric in prop::sample::select(vec!["p50", "p99", "cpu", "cpu_at_rate", "memory"]),
+            metric in prop::sample::select(vec!["p50", "p99", "cpu", "proxy_cpu", "cpu_at_rate", "memory"]),
             percent in -99_i32..1000,
             subject in prop::option::of("[a-z][a-z0-9-]{0,8}"),
         ) {

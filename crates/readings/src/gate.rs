@@ -35,7 +35,9 @@ pub enum GateMetric {
     P99,
     /// The servers' CPU time per request of the closed loop.
     Cpu,
-    /// The same at the open loop's rate.
+    /// That of the first server alone, where others stand behind it.
+    ProxyCpu,
+    /// That of all servers at the open loop's rate.
     CpuAtRate,
     /// The servers' peak memory.
     Memory,
@@ -77,11 +79,12 @@ pub enum GateUnit {
 
 impl GateMetric {
     /// Every metric with its word and its unit, in the order of reports.
-    const ROWS: [(GateMetric, &'static str, GateUnit); 16] = [
+    const ROWS: [(GateMetric, &'static str, GateUnit); 17] = [
         (GateMetric::Throughput, "throughput", GateUnit::RequestsPerS),
         (GateMetric::P50, "p50", GateUnit::LatencyUs),
         (GateMetric::P99, "p99", GateUnit::LatencyUs),
         (GateMetric::Cpu, "cpu", GateUnit::CpuUs),
+        (GateMetric::ProxyCpu, "proxy_cpu", GateUnit::CpuUs),
         (GateMetric::CpuAtRate, "cpu_at_rate", GateUnit::CpuUs),
         (GateMetric::Memory, "memory", GateUnit::Bytes),
         (GateMetric::Start, "start", GateUnit::LatencyUs),

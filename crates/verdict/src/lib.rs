@@ -62,6 +62,7 @@ pub use summary::levels::LevelComparison;
 pub use summary::place::Place;
 pub use summary::probes::ProbesCost;
 pub use summary::ranking::{Ranked, Ranking, of_answer, primary};
+pub use summary::settings::upgrades::{Upgrade, UpgradeChange, Version};
 pub use summary::settings::{SettingDifference, SettingValue, SideBySide};
 pub use summary::stage::Stage;
 pub use summary::table::{

@@ -14,7 +14,8 @@ pub use crate::comparison::words::{
     change_of, comparison, comparison_placed, direction, noise_floor, verdict_word,
 };
 pub use crate::metric::words::{
-    bounded, cell, is_measurable, metric_words, resolved_by, shown_change, value,
+    bounded, bounded_change, cell, is_measurable, metric_words, resolved_by, rough_cell,
+    shown_change, value,
 };
 pub use crate::studies::bottleneck::words::finding;
 pub use crate::studies::buffering::words::held_back;
@@ -37,12 +38,13 @@ pub use crate::summary::by_request::words::by_request;
 pub use crate::summary::congestion::words::congestion;
 pub use crate::summary::ranking::words::{rate_of, short, unplaced};
 pub use crate::summary::settings::words as settings;
+pub use crate::summary::settings::words::upgrades;
 pub use crate::summary::table::words::{closes_connections, kept};
 pub use crate::summary::tls::words::tls;
 pub use crate::summary::warnings::words::caveats::{caveats, widening};
 pub use crate::summary::warnings::words::{warning, warnings};
 pub use crate::summary::words::closing;
-pub use crate::summary::words::events::{failures_per_event, uncompared};
+pub use crate::summary::words::events::{failed_requests, failures_per_event, uncompared};
 pub use crate::summary::words::placement::{placement, placement_in_short};
 pub use crate::summary::words::run::{probes, questions, rate_choice, stage, warm_up};
 pub use crate::trial::drift::words::drift;

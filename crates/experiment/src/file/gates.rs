@@ -109,7 +109,10 @@ fn check_is_measured(gate: &Gate, experiment: &Experiment) -> Result<(), String>
             gate.metric.name()
         ));
     }
-    let is_of_closed = matches!(gate.metric, GateMetric::Throughput | GateMetric::Cpu);
+    let is_of_closed = matches!(
+        gate.metric,
+        GateMetric::Throughput | GateMetric::Cpu | GateMetric::ProxyCpu
+    );
     if is_of_closed && experiment.design.window.is_zero() {
         return Err(format!(
             "`{}` is measured in the closed loop, which is left out: `design.window` is \"0s\". \
@@ -249,6 +252,7 @@ mod tests {
         for gate in [
             "throughput > -3%",
             "cpu < +5%",
+            "proxy_cpu < +5%",
             "memory < +5%",
             "failed < 1%",
         ] {

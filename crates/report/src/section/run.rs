@@ -18,7 +18,11 @@ pub(crate) fn sections(
     analysis: &Analysis,
     figures: Option<(String, Figures)>,
 ) -> Vec<Section<'static>> {
-    let mut all = vec![in_tiers(analysis)];
+    let upgrades = words::upgrades(&analysis.upgrades).into_iter();
+    let mut all = vec![
+        Section::list("upgrades", "Upgrades", upgrades),
+        in_tiers(analysis),
+    ];
     all.push(figures.and_then(|(title, figures)| figures_of(analysis, title, figures)));
     all.extend(analysis.curves.iter().map(against_rate));
     all.extend([

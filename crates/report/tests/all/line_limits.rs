@@ -44,11 +44,8 @@ fn an_answer_keeps_to_its_lines_and_to_the_width() {
                 for line in text.lines() {
                     assert!(line.chars().count() <= WIDTH, "{line:?}: {about}");
                 }
-                text.lacks("more warning");
-                text.ends(
-                    "Everything: weigh report weigh-runs/x-1 --verbose; \
-                                        pictures: report.html there.\n",
-                );
+                let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+                flat.ends(": weigh report weigh-runs/x-1 --verbose; pictures: report.html there.");
                 let named = (1..subjects).map(|number| format!("name-{number} "));
                 let missing: Vec<String> = named.filter(|name| !text.contains(name)).collect();
                 assert!(lost_every > 0 || missing.is_empty(), "{missing:?}: {about}");

@@ -178,7 +178,7 @@ metrics! {
         of: Of::Servers,
         loops: Loops::Closed,
         rank: 10,
-        gate: None,
+        gate: Some(GateMetric::ProxyCpu),
         column: None,
         figure: Some(figures::first_server_cpu_per_request),
     }

@@ -1,6 +1,6 @@
 //! How large a difference is: in the reader's units where there are any, and relative.
 
-use crate::{Metric, QuantileBound, ResolvedBy, Unit};
+use crate::{Bound, Metric, QuantileBound, ResolvedBy, Unit};
 use readings::Condition;
 use readings::text::compact::{self, three_digits};
 use readings::text::{change, counted, decimals_for_width, number, percent, rate, time};
@@ -24,6 +24,18 @@ pub fn shown_change(ratio: f64, interval: Option<(f64, f64)>) -> String {
         Some(interval) if !is_measurable(interval) => NOT_MEASURABLE.to_owned(),
         interval if ratio >= TIMES_FROM => times(ratio, interval),
         interval => change(ratio, interval),
+    }
+}
+
+/// A change of which one end is known: `at least 65% lower`, `at most 4.0% higher`, `at least 2.8
+/// times`.
+pub fn bounded_change(bound: Bound, end: f64) -> String {
+    let is_least = (bound == Bound::AtLeast) == (end >= 1.0);
+    let most = if is_least { "at least" } else { "at most" };
+    match end {
+        end if end >= TIMES_FROM => format!("{most} {} times", number(end, 1, false)),
+        end if end >= 1.0 => format!("{most} {} higher", size_of_end(end)),
+        end => format!("{most} {} lower", size_of_end(end)),
     }
 }
 
@@ -68,11 +80,12 @@ pub fn value(metric: Metric, value: f64) -> String {
     }
 }
 
-/// What is known of a quantile that is not resolved: `at most 36.0ms`, or `highest seen 41.0ms`.
+/// What is known of a quantile that is not resolved: `at most 36.0ms`, `at least 12.0ms` or `highest seen 41.0ms`.
 pub fn bounded(bound: &QuantileBound) -> String {
-    match bound.at_most_us {
-        Some(us) => format!("at most {}", compact::time(us)),
-        None => format!("highest seen {}", compact::time(bound.highest_us)),
+    match (bound.at_most_us, bound.at_least_us) {
+        (Some(us), _) => format!("at most {}", compact::time(us)),
+        (None, Some(us)) => format!("at least {}", compact::time(us)),
+        (None, None) => format!("highest seen {}", compact::time(bound.highest_us)),
     }
 }
 
@@ -105,6 +118,25 @@ pub fn cell(metric: Metric, of: f64) -> String {
         Unit::InstructionsPerRequest => rate(of),
         _ => value(metric, of),
     }
+}
+
+/// The same with two digits, of a figure that ranks nobody: `~400us`.
+pub fn rough_cell(metric: Metric, of: f64) -> String {
+    let digits = 1 - of.abs().log10().floor() as i32;
+    let power = 10.0_f64.powi(digits);
+    let rounded = if of == 0.0 {
+        0.0
+    } else {
+        (of * power).round() / power
+    };
+    let text = cell(metric, rounded);
+    let unit_at = text.find(char::is_alphabetic).unwrap_or(text.len());
+    let (figure, unit) = text.split_at(unit_at);
+    let figure = match figure.contains('.') {
+        true => figure.trim_end_matches('0').trim_end_matches('.'),
+        false => figure,
+    };
+    format!("~{figure}{unit}")
 }
 
 /// Two values of a metric and their difference, in one unit.
@@ -248,6 +280,34 @@ mod tests {
             assert_eq!(value(metric, of), text);
         }
         assert_eq!(cell(Metric::DriverCpuUsPerRequest, 3.214), "3.21");
+    }
+
+    #[test]
+    fn a_bound_says_its_direction_in_words() {
+        for (bound, end, expected) in [
+            (Bound::AtMost, 0.639, "at least 36% lower"),
+            (Bound::AtMost, 1.04, "at most 4.0% higher"),
+            (Bound::AtLeast, 1.12, "at least 12% higher"),
+            (Bound::AtLeast, 0.97, "at most 3.0% lower"),
+            (Bound::AtLeast, 2.8, "at least 2.8 times"),
+            (Bound::AtMost, 2.8, "at most 2.8 times"),
+        ] {
+            assert_eq!(bounded_change(bound, end), expected);
+        }
+    }
+
+    #[test]
+    fn a_figure_that_ranks_nobody_has_two_digits() {
+        for (metric, of, expected) in [
+            (Metric::LatencyUsP50, 404.0, "~400us"),
+            (Metric::LatencyUsP50, 1_234.0, "~1.2ms"),
+            (Metric::LatencyUsP50, 46_300.0, "~46ms"),
+            (Metric::RequestsPerS, 13_845.0, "~14,000/s"),
+            (Metric::ServerCpuUsPerRequest, 9.96, "~10"),
+            (Metric::LatencyUsP50, 0.0, "~0us"),
+        ] {
+            assert_eq!(rough_cell(metric, of), expected);
+        }
     }
 
     #[test]

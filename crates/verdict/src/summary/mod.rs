@@ -42,6 +42,7 @@ use crate::summary::levels::levels;
 use crate::summary::probes::ProbesCost;
 use crate::summary::ranking::{Ranking, rankings};
 use crate::summary::settings::SideBySide;
+use crate::summary::settings::upgrades::{Upgrade, upgrades};
 use crate::summary::table::table;
 use crate::summary::tls::TlsSummary;
 use crate::trial::cells::Cells;
@@ -122,6 +123,8 @@ pub struct Analysis {
     pub by_request: Vec<RequestRow>,
     /// How the compared servers were set.
     pub settings: Vec<SideBySide>,
+    /// What newer versions of a server cost; only in the analysis of a journal.
+    pub upgrades: Vec<Upgrade>,
     /// The CPUs of client and servers; several where they were drawn for each block.
     pub placements: Vec<Placement>,
     /// The trials of the journal by load, judged: what all figures rest on. Only in the analysis of
@@ -181,6 +184,7 @@ pub fn analyse(journal: &Journal) -> Analysis {
         analysis
     });
     analysis.rankings = rankings(
+        &analysis.table,
         &analysis.comparisons,
         &analysis.unresolved,
         &analysis.tiers,
@@ -190,7 +194,7 @@ pub fn analyse(journal: &Journal) -> Analysis {
     analysis.levels = levels.comparisons;
     analysis.rankings.extend(levels.rankings);
     analysis.interactions = interactions(&rules, &cells);
-    analysis.growth = growths(header, &rules, &cells);
+    analysis.growth = growths(header, &rules, &cells, &analysis.table);
     let background = Cells::of_background(header, journal.trials());
     analysis.table.extend(table(&background));
     analysis.judgements = judgements(journal.trials(), &[&cells, &background]);
@@ -221,6 +225,7 @@ pub fn analyse(journal: &Journal) -> Analysis {
     mark_lower_bounds(&mut analysis.table, &analysis.bottlenecks);
     analysis.settings = settings::side_by_side(&journal.settings());
     let differences = warnings::settings::warnings(&analysis.settings, &analysis.table);
+    analysis.upgrades = upgrades(&analysis.settings, &analysis.tiers);
     settings::add_observed(&mut analysis.settings, &analysis.table);
     analysis.warnings.extend(differences);
     analysis.by_request = by_request::rows(&cells);
@@ -294,6 +299,7 @@ fn analyse_cells(run: &Run<'_, '_>) -> Analysis {
         congestion: Vec::new(),
         by_request: Vec::new(),
         settings: Vec::new(),
+        upgrades: Vec::new(),
         placements: Vec::new(),
         judgements: Vec::new(),
         distributions: Vec::new(),

@@ -81,12 +81,10 @@ fn figure<'a>(
         subject: &row.subject,
         metric,
         value,
-        low: ranked
-            .and_then(|one| one.low)
-            .filter(|low| low.is_finite() && *low <= value),
+        low: ranked.and_then(|one| one.low).filter(|low| low.is_finite()),
         high: ranked
             .and_then(|one| one.high)
-            .filter(|high| high.is_finite() && *high >= value),
+            .filter(|high| high.is_finite()),
         is_at_least: match ranked {
             Some(one) => one.bound == Some(Bound::AtLeast),
             None => is_throughput && row.at_least,

@@ -167,6 +167,7 @@ fn head(metric: Metric, per_s: Option<f64>) -> String {
         Metric::RequestsPerS => "throughput (closed loop)".to_owned(),
         Metric::LatencyUsP50 => format!("median latency{at}"),
         Metric::LatencyUsP99 => format!("p99 latency{at}"),
+        Metric::ServerCpuUsPerRequest => format!("{} (closed loop)", metric.words()),
         Metric::ServerCpuUsPerRequestAtRate => format!("CPU of all servers{at}"),
         other => other.words().to_owned(),
     }

@@ -24,7 +24,8 @@ const LINES: (usize, usize, usize) = (20, 40, 60);
 const MANY_SUBJECTS: usize = 9;
 /// The most comparisons that have a sentence where nothing is ranked.
 const SENTENCES_MAX: usize = 4;
-const CAVEATS_MAX: usize = 3;
+/// The most warnings below the answer.
+const CAVEATS_MAX: usize = 5;
 /// Lines that caveats and the rest always have.
 const LINES_BELOW: usize = 3;
 
@@ -63,7 +64,7 @@ pub fn terminal(
     let used = out.lines().count() + below.fixed.lines().count() + LINES_BELOW;
     // A table of growths has what a ranking by level would repeat.
     let body = match studies::has_table_of_growths(analysis) {
-        true => String::new(),
+        true => studies::failed_requests(analysis, width),
         false => body(analysis, width, &paint, most.saturating_sub(used)),
     };
     out.push_str(&body);
@@ -73,15 +74,34 @@ pub fn terminal(
     }
     out.push_str(&below.answer);
     let mut room = most.saturating_sub(used).max(2);
-    for line in &below.caveats {
+    // The gravest comes first, and is there whatever its length.
+    let mut shown = 0;
+    for line in below.caveats.iter().take(CAVEATS_MAX) {
         let lines = line.lines().count();
-        if lines <= room {
-            out.push_str(line);
-            room -= lines;
+        if lines > room && shown > 0 {
+            break;
         }
+        out.push_str(line);
+        room = room.saturating_sub(lines);
+        shown += 1;
     }
-    out.push_str(&below.rest);
+    out.push_str(&rest(folder, below.caveats.len() - shown, width));
     out
+}
+
+/// Where all of the rest is, with how many warnings that are not shown here.
+fn rest(folder: Option<&str>, left_out: usize, width: usize) -> String {
+    let what = match left_out {
+        0 => "Everything".to_owned(),
+        more => format!("Everything, with {}", counted(more, "more warning")),
+    };
+    let text = match folder {
+        Some(folder) => {
+            format!("{what}: weigh report {folder} --verbose; pictures: report.html there.")
+        }
+        None => format!("{what}: --verbose."),
+    };
+    wrapped("", &text, 0, width)
 }
 
 /// The most lines that the result may have.
@@ -193,10 +213,9 @@ fn sentence(c: &Comparison, width: usize, paint: &Paint) -> String {
 /// What stands below the ranking.
 struct Below {
     answer: String,
-    /// Caveats that are shown as far as there is room.
+    /// Caveats, the gravest first, that are shown as far as there is room.
     caveats: Vec<String>,
-    rest: String,
-    /// Answer and rest, which are always there.
+    /// Answer and where the rest is, which are always there.
     fixed: String,
 }
 
@@ -213,25 +232,18 @@ fn below(analysis: &Analysis, width: usize, folder: Option<&str>) -> Below {
         answer.push_str(&wrapped("", &text, 0, width));
     }
     let mut caveats = words::caveats(&analysis.warnings, &analysis.table);
-    caveats.truncate(CAVEATS_MAX);
-    caveats.extend(words::widening(&analysis.warnings));
-    caveats.extend(lost(analysis));
+    let others = words::widening(&analysis.warnings).into_iter();
+    // Trials that are missing come after what changes the answer most.
+    let at = caveats.len().min(CAVEATS_MAX - 2);
+    caveats.splice(at..at, lost(analysis).into_iter().chain(others));
     let caveats = caveats.iter().map(|text| {
         let text = shortened(&one_line(text), 2 * width - 10);
         wrapped("! ", &text, 2, width)
     });
-    let rest = match folder {
-        Some(folder) => {
-            format!("Everything: weigh report {folder} --verbose; pictures: report.html there.")
-        }
-        None => "Everything: --verbose.".to_owned(),
-    };
-    let rest = wrapped("", &rest, 0, width);
     Below {
-        fixed: format!("{answer}{rest}"),
+        fixed: format!("{answer}{}", rest(folder, caveats.len(), width)),
         answer,
         caveats: caveats.collect(),
-        rest,
     }
 }
 

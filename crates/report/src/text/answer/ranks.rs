@@ -35,24 +35,26 @@ pub(super) fn of_metric(analysis: &Analysis, metric: Metric) -> Vec<&Ranking> {
 
 /// A block of lines for each condition.
 pub(super) fn ranks(analysis: &Analysis, metric: Metric, width: usize, paint: &Paint) -> String {
-    let each = of_metric(analysis, metric).into_iter().map(|ranking| {
-        let lead = lead(analysis, ranking);
-        format!(
-            "{}\n{}",
-            paint.with("1", &ends_kept(&lead, width)),
-            table(analysis, ranking, width)
-        )
+    let all = of_metric(analysis, metric);
+    let tables = tables(analysis, &all, width);
+    let each = all.iter().zip(tables).map(|(ranking, table)| {
+        let lead = ends_kept(&lead(analysis, ranking), width);
+        format!("{}\n{table}", paint.with("1", &lead))
     });
     each.collect()
 }
 
-/// `Throughput at connections=96; latency at 2,000/s`.
+/// `Throughput at connections=96; latency at 2,000/s; CPU in the closed loop`.
 fn lead(analysis: &Analysis, ranking: &Ranking) -> String {
     let what = crate::section::run::capitalised(ranking.metric.words());
     let mut text = format!("{what}{}", at(&ranking.condition));
     let mut beside = beside(analysis, ranking).filter(|one| one.metric.quantile().is_some());
     if let Some(rate) = beside.find_map(words::rate_of) {
         text.push_str(&format!("; latency {rate}"));
+    }
+    let cpu = Metric::ServerCpuUsPerRequest;
+    if ranking.metric != cpu && figures(analysis, ranking, cpu).is_some() {
+        text.push_str("; CPU in the closed loop");
     }
     text
 }
@@ -67,20 +69,21 @@ fn beside<'a>(analysis: &'a Analysis, ranking: &'a Ranking) -> impl Iterator<Ite
     })
 }
 
-/// As much as the width has room for, every subject in a line.
-fn table(analysis: &Analysis, ranking: &Ranking, width: usize) -> String {
+/// As much as the width has room for, every subject in a line; the same columns under all conditions.
+fn tables(analysis: &Analysis, all: &[&Ranking], width: usize) -> Vec<String> {
     let bars = BARS.into_iter().chain([0]);
     let narrower = bars.map(|bar| (bar, true, BESIDE.len()));
     let narrower = narrower.chain((0..=BESIDE.len()).rev().map(|beside| (0, false, beside)));
-    let lines = ranking.rows.len() + 1;
-    let mut text = String::new();
+    let mut tables = Vec::new();
     for (bar, interval, beside) in narrower {
-        text = grid(&columns(analysis, ranking, bar, interval, beside), width);
-        if text.lines().count() == lines {
+        let table = |one: &&Ranking| grid(&columns(analysis, one, bar, interval, beside), width);
+        tables = all.iter().map(table).collect();
+        let mut each = all.iter().zip(&tables);
+        if each.all(|(one, table): (_, &String)| table.lines().count() == one.rows.len() + 1) {
             break;
         }
     }
-    text
+    tables
 }
 
 fn columns(
@@ -141,7 +144,11 @@ fn figures(analysis: &Analysis, ranking: &Ranking, metric: Metric) -> Option<Vec
             of_row(table.find(is_its)?, metric)
         };
         let value = ranked.map(|row| row.value).or_else(in_table)?;
-        Some(format!("{bound}{}", words::cell(metric, value)))
+        let cell = match (ranked.and(own), bound) {
+            (Some(own), "") if !own.has_order() => words::rough_cell(metric, value),
+            _ => words::cell(metric, value),
+        };
+        Some(format!("{bound}{cell}"))
     };
     let cells: Vec<Option<String>> = ranking.rows.iter().map(|row| value(&row.subject)).collect();
     cells.iter().any(Option::is_some).then_some(cells)
@@ -197,7 +204,7 @@ fn between(metric: Metric, row: &Ranked) -> String {
     }
 }
 
-/// `-31%`, `2.4 times`, `at most -57%`, `baseline`.
+/// `-31%`, `2.4 times`, `at least 57% lower`, `baseline`.
 fn change(row: &Ranked) -> String {
     if row.is_baseline {
         return "baseline".to_owned();
@@ -205,15 +212,18 @@ fn change(row: &Ranked) -> String {
     let Some(ratio) = row.ratio else {
         return "-".to_owned();
     };
+    let of = |bound: Bound, end: Option<f64>| {
+        let end = end.and_then(|end| row.ratio_at(end));
+        words::bounded_change(bound, end.unwrap_or(ratio))
+    };
     let baseline = row.value / ratio;
-    let of = |end: Option<f64>| words::shown_change(end.map_or(ratio, |end| end / baseline), None);
     // Of an interval that is too wide to be shown, the end at the baseline's side still says something.
     let wide = (row.low.zip(row.high)).filter(|ends| !words::is_measurable(*ends));
     match (row.bound, wide) {
-        (Some(Bound::AtLeast), _) => format!("at least {}", of(row.low)),
-        (Some(Bound::AtMost), _) => format!("at most {}", of(row.high)),
-        (None, Some((low, _))) if low > baseline => format!("at least {}", of(row.low)),
-        (None, Some((_, high))) if high < baseline => format!("at most {}", of(row.high)),
-        (None, _) => of(None),
+        (Some(bound @ Bound::AtLeast), _) => of(bound, row.low),
+        (Some(bound @ Bound::AtMost), _) => of(bound, row.high),
+        (None, Some((low, _))) if low > baseline => of(Bound::AtLeast, row.low),
+        (None, Some((_, high))) if high < baseline => of(Bound::AtMost, row.high),
+        (None, _) => words::shown_change(ratio, None),
     }
 }

@@ -55,7 +55,8 @@ pub(super) fn gates(all: &[GateResult], width: usize, paint: &Paint) -> String {
 
 /// What events did, and latency against the offered rate.
 pub(super) fn sentences(analysis: &Analysis, width: usize, paint: &Paint) -> String {
-    let mut out = events(analysis, width, paint);
+    let mut out = upgrades(analysis, width);
+    out.push_str(&events(analysis, width, paint));
     for curves in &analysis.curves {
         for text in words::curves(curves).iter().take(SENTENCES_MAX) {
             out.push_str(&wrapped("", text, 2, width));
@@ -141,6 +142,20 @@ pub(super) fn lasting(analysis: &Analysis, width: usize) -> String {
         .collect()
 }
 
+/// What another version of the same server costs.
+fn upgrades(analysis: &Analysis, width: usize) -> String {
+    let said = words::upgrades(&analysis.upgrades).into_iter();
+    let said = said.take(SENTENCES_MAX);
+    said.map(|text| wrapped("", &one_line(&text), 2, width))
+        .collect()
+}
+
+/// Who failed requests around events.
+pub(super) fn failed_requests(analysis: &Analysis, width: usize) -> String {
+    let text = words::failed_requests(analysis);
+    text.map_or_else(String::new, |text| wrapped("", &one_line(&text), 2, width))
+}
+
 /// What events did to each subject, the differences between them, and how many comparisons found
 /// none.
 fn events(analysis: &Analysis, width: usize, paint: &Paint) -> String {
@@ -149,12 +164,16 @@ fn events(analysis: &Analysis, width: usize, paint: &Paint) -> String {
         .filter(|c| c.metric.is_of_events())
         .collect();
     if all.is_empty() {
-        return String::new();
+        // Where nothing is compared, sentences on what happened have them.
+        return match analysis.comparisons.is_empty() {
+            true => String::new(),
+            false => failed_requests(analysis, width),
+        };
     }
     let table = grid(&Columns::of(&analysis.table), width);
     let mut out = match table.lines().count() <= TABLE_MAX {
         true => table,
-        false => String::new(),
+        false => failed_requests(analysis, width),
     };
     let differs = |c: &&&Comparison| matches!(c.verdict, Verdict::Faster | Verdict::Slower);
     let differing = all.iter().filter(differs).count();

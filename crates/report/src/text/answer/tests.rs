@@ -14,7 +14,10 @@ fn question_ranking_sentence_caveats_and_the_rest_follow_each_other() {
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[0], "What a <balancer> costs");
     assert_eq!(lines[1], "6 of 6 blocks");
-    assert_eq!(lines[3], "Throughput at connections=96; latency at 2,000/s");
+    assert_eq!(
+        lines[3],
+        "Throughput at connections=96; latency at 2,000/s; CPU in the closed loop"
+    );
     const WORDS: [&str; 9] = [
         "value", "95%", "interval", "against", "direct", "p50", "p99", "CPU", "us/req",
     ];
@@ -155,4 +158,92 @@ fn many_growths_are_a_table_and_few_of_one_metric_sentences() {
     analysis.growth.truncate(2);
     let text = studies::growth(&analysis, 110);
     text.begins("a: start time of the first server rises by ");
+}
+
+#[test]
+fn a_median_that_ranks_nobody_is_rough() {
+    let journal = journal();
+    let mut analysis = analyse(&journal);
+    let of = |analysis: &verdict::Analysis| terminal(&journal, analysis, 100, false, None);
+    of(&analysis).has("  404us");
+    for one in &mut analysis.rankings {
+        if one.metric == Metric::LatencyUsP50 {
+            one.open = vec![("direct".into(), "balance".into())];
+        }
+    }
+    let text = of(&analysis);
+    text.has("  ~400us");
+    text.lacks("404us");
+}
+
+#[test]
+fn what_is_left_out_of_the_warnings_is_counted() {
+    let journal = journal();
+    let mut analysis = analyse(&journal);
+    let of = |analysis: &verdict::Analysis| terminal(&journal, analysis, 100, false, None);
+    of(&analysis).has("\nEverything: --verbose.");
+    for number in 0..9 {
+        analysis.warnings.push(verdict::Warning::Recorded {
+            text: format!("warning {number}"),
+            trials: 1,
+        });
+    }
+    let text = of(&analysis);
+    let shown = text.lines().filter(|line| line.starts_with("! ")).count();
+    assert_eq!(shown, 5, "{text}");
+    // One says which trials are missing.
+    text.has("\nEverything, with 5 more warnings: --verbose.");
+}
+
+#[test]
+fn tables_of_two_conditions_have_the_same_columns() {
+    let made = MadeUp {
+        conditions: 2,
+        ..MadeUp::of(3 * 2 * 5)
+    };
+    let journal = made.journal();
+    let mut analysis = analyse(&journal);
+    // A figure that is wider under the second condition only.
+    let second = analysis
+        .rankings
+        .iter_mut()
+        .rfind(|one| one.metric == Metric::RequestsPerS);
+    for row in &mut second.unwrap().rows {
+        row.value *= 1e7;
+        (row.low, row.high) = (
+            row.low.map(|low| low * 1e7),
+            row.high.map(|high| high * 1e7),
+        );
+    }
+    for width in 60..120 {
+        let text = terminal(&journal, &analysis, width, false, None);
+        let heads: Vec<Vec<&str>> = text
+            .lines()
+            .filter(|line| line.trim_start().starts_with("#  subject"))
+            .map(|line| line.split_whitespace().collect())
+            .collect();
+        assert_eq!(heads.len(), 2, "{text}");
+        assert_eq!(heads[0], heads[1], "{text}");
+    }
+}
+
+#[test]
+fn failures_around_events_are_said_where_their_table_is_too_long() {
+    let journal = journal();
+    let mut analysis = analyse(&journal);
+    analysis.rankings.clear();
+    for c in &mut analysis.comparisons {
+        c.metric = Metric::FailedShare;
+        c.verdict = verdict::Verdict::Inconclusive;
+    }
+    analysis.table[1].events = Some(verdict::EventsRow {
+        requests: 4_500,
+        failed: 54,
+        failed_share: 0.012,
+        ..verdict::EventsRow::default()
+    });
+    let row = analysis.table[0].clone();
+    analysis.table.extend(vec![row; 12]);
+    let text = terminal(&journal, &analysis, 100, false, None);
+    text.has("Around events balance at connections=96 failed 54 of 4,500 requests (1.20%).");
 }

@@ -11,6 +11,7 @@ pub use simulate::{FailureScenario, FailureTally, simulate_failures};
 
 use crate::comparison::decide::Decision;
 use crate::trial::cells::Cell;
+use crate::trial::validity::TRANSPORT_SHARE;
 use crate::{Comparison, FEWEST_BLOCKS, FailuresOf, FullRateOf, Metric, Note, Rules, Verdict};
 use counts::{Block, Counts, Per};
 pub(crate) use counts::{Side, poisson_at_most};
@@ -274,6 +275,22 @@ pub(crate) fn note(
             });
             let sides = sides.filter(|side| side.requests > 0);
             some(sides.collect()).map(Note::Failures)
+        }
+        Metric::LongestResponseS => {
+            let fails =
+                |side: &Noticed| side.failed as f64 > TRANSPORT_SHARE * side.requests as f64;
+            if !fails(ours) && !fails(theirs) {
+                return None;
+            }
+            let sides = sides.filter(|(_, side)| side.failed > 0);
+            let sides = sides.map(|(subject, side)| FailuresOf {
+                subject: subject.to_owned(),
+                requests: side.requests,
+                failed: side.failed,
+                events: None,
+                at_most: at_most(side.requests),
+            });
+            some(sides.collect()).map(Note::LeavesOut)
         }
         Metric::FullRateAfterS => {
             let sides = sides.filter(|(_, side)| (side.always_full, side.never_full) != (0, 0));

@@ -382,3 +382,25 @@ fn the_memory_that_events_leave_is_compared_where_the_run_asks_for_it() {
     header.primary = vec![readings::GateMetric::MemoryAfter];
     assert_eq!(of(&header), Some(Verdict::Slower));
 }
+
+#[test]
+fn a_response_time_that_leaves_out_many_failures_says_how_many() {
+    let of = |lost: u64| {
+        let failed = move |_: u32, subject: &str| if subject == "balance" { lost } else { 0 };
+        let mut trials = trials(12, failed);
+        for one in &mut trials {
+            let longest_s = if one.subject == "direct" { 1.0 } else { 0.2 };
+            if let Outcome::Done(reading) = &mut one.outcome
+                && let Some(noticed) = &mut reading.events
+            {
+                noticed.longest_response_s = Some(longest_s);
+            }
+        }
+        comparison(&trials, Metric::LongestResponseS)
+    };
+    let many = of(2_000);
+    assert_eq!(many.verdict, Verdict::Faster, "{many:?}");
+    crate::words::comparison(&many).has("without the requests that failed (balance: 24,000 of ");
+    let few = of(20);
+    assert!(few.notes.is_empty(), "{few:?}");
+}

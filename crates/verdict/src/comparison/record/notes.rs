@@ -97,6 +97,8 @@ pub enum Note {
     },
     /// How many requests of each side failed.
     Failures(Vec<FailuresOf>),
+    /// The failures that a time of good answers leaves out, of sides with more than a load may have.
+    LeavesOut(Vec<FailuresOf>),
     /// Sides whose rate was full all the time, or not full at the window's end.
     FullRate(Vec<FullRateOf>),
 }

@@ -8,7 +8,7 @@ use readings::text::{change, counted, decimals_of_interval, fraction, percent, r
 use readings::text::{condition, number};
 
 use crate::metric::words::{
-    Absolute, NOT_MEASURABLE, TIMES_FROM, absolute, decimals_of, is_measurable, metric_words,
+    Absolute, NOT_MEASURABLE, TIMES_FROM, absolute, bounded_change, is_measurable, metric_words,
     names_rate, shown_change, size_of_end, times,
 };
 use readings::at_condition as at;
@@ -68,18 +68,10 @@ pub fn comparison_placed(c: &Comparison, placement: Option<&str>) -> String {
 /// The change of a comparison, or the end of it that is known.
 pub fn change_of(c: &Comparison) -> String {
     match (c.bound, c.low, c.high) {
-        (Some(Bound::AtLeast), Some(low), _) => format!("at least {}", end(low)),
-        (Some(Bound::AtMost), _, Some(high)) => format!("at most {}", end(high)),
+        (Some(bound @ Bound::AtLeast), Some(low), _) => bounded_change(bound, low),
+        (Some(bound @ Bound::AtMost), _, Some(high)) => bounded_change(bound, high),
         _ => shown_change(c.ratio.unwrap_or(1.0), c.interval()),
     }
-}
-
-fn end(ratio: f64) -> String {
-    if ratio >= TIMES_FROM {
-        return format!("{} times", number(ratio, 1, false));
-    }
-    let change = (ratio - 1.0) * 100.0;
-    percent(change, decimals_of(change), true)
 }
 
 /// Where servers and client ran, as part of a sentence; empty where that is not known.

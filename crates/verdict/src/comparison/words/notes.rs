@@ -193,6 +193,13 @@ fn note(note: &Note) -> String {
                 format!("{}: {failed} of {all}", side.subject)
             }
         }),
+        Note::LeavesOut(sides) => {
+            let sides = joined(sides, |side| {
+                let (failed, all) = (grouped(side.failed), grouped(side.requests));
+                format!("{}: {failed} of {all}", side.subject)
+            });
+            format!("without the requests that failed ({sides})")
+        }
         Note::FullRate(sides) => joined(sides, |side| {
             let always = format!("full all the time in {}", counted(side.always, "block"));
             let never = counted(side.never, "block");

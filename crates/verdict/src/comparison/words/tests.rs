@@ -375,7 +375,7 @@ fn a_bound_has_one_end() {
         "balance brings at least 12% more throughput, over 10 blocks."
     );
     let text = rps(Verdict::Inconclusive, Bound::AtMost, 1.04);
-    text.ends("throughput: at most +4.0%, over 10 blocks.");
+    text.ends("throughput: at most 4.0% higher, over 10 blocks.");
     let text = of(Metric::LatencyUsP50, Verdict::Slower, Bound::AtLeast, 1.5);
     text.begins("balance adds at least 50% to the median latency");
 }

@@ -77,12 +77,13 @@ fn intervals_from_pooled_quantiles_hold_the_true_ratio() {
 }
 
 #[test]
-fn a_bound_is_seldom_too_low() {
+fn a_bound_seldom_excludes_the_truth() {
     let mut normal = Normal::with_seed(12);
     let runs = 300;
     for (count, answers) in [(3, 300), (3, 1000), (3, 3000), (5, 1900)] {
         for of_block in [0.0, 0.1] {
             let (mut wrong, mut told) = (0, 0);
+            let (mut too_high, mut told_least) = (0, 0);
             // Blocks are lognormal too.
             let true_us = 400.0 * (Z99 * (0.5f64 * 0.5 + of_block * of_block).sqrt()).exp();
             for _ in 0..runs {
@@ -90,14 +91,23 @@ fn a_bound_is_seldom_too_low() {
                 let each = blocks(&mut normal, (answers, 400.0), spread, &vec![0.0; count]);
                 let evidence = QuantileEvidence::of(P99, each.iter().collect());
                 assert!(!evidence.resolves());
-                if let Some(us) = evidence.bound().at_most_us {
+                let bound = evidence.bound();
+                if let Some(us) = bound.at_most_us {
                     told += 1;
                     wrong += u32::from(us < true_us);
+                }
+                if let Some(us) = bound.at_least_us {
+                    told_least += 1;
+                    too_high += u32::from(us > true_us);
                 }
             }
             let share = f64::from(wrong) / f64::from(runs);
             println!("{count} {answers} {of_block}: {wrong} wrong, {told} told of {runs}");
             assert!(share <= 0.065, "{share}: {count} of {answers}, {of_block}");
+            let share = f64::from(too_high) / f64::from(runs);
+            println!("{count} {answers} {of_block}: {too_high} too high, {told_least} told");
+            assert!(share <= 0.065, "{share}: {count} of {answers}, {of_block}");
+            assert!(told_least > runs / 2, "{told_least}: {count} of {answers}");
             assert!(told > runs / 5, "{told}: {count} of {answers}, {of_block}");
         }
     }

@@ -1,6 +1,8 @@
 //! The rules one by one.
 
-use readings::{FailureCause, Gate, GateBound, GateMetric, JournalRow, Outcome, RunHeader, Trial};
+use readings::{
+    FailureCause, Gate, GateBound, GateMetric, JournalRow, Outcome, RunHeader, ServerReading, Trial,
+};
 
 use super::{GateOutcome, GateReason, GateResult, judge_gates};
 use crate::fixtures::{
@@ -92,6 +94,36 @@ fn a_figure_of_one_subject_is_held_against_a_bound_of_its_own() {
     let results = judged(&header, &[of(19_000.0)], &alone);
     assert_eq!(results[0].outcome, GateOutcome::Passed);
     assert_eq!(results[0].subject, "direct");
+}
+
+#[test]
+fn the_first_servers_cpu_time_is_bounded_without_that_of_those_behind() {
+    let mut trials = blocks(8, 0.9, 0.01);
+    for trial in &mut trials {
+        let own_us = if trial.subject == "balance" {
+            12.0
+        } else {
+            10.0
+        };
+        let Outcome::Done(reading) = &mut trial.outcome else {
+            continue;
+        };
+        let requests = reading.throughput.as_ref().unwrap().weighted_requests();
+        let servers = [("front", own_us), ("behind", 100.0)];
+        reading.servers = servers
+            .map(|(name, us)| ServerReading {
+                server: name.to_owned(),
+                cpu_s: us * requests / 1e6,
+                cpu_step_s: 0.0,
+            })
+            .into();
+    }
+    let of = |metric| one(gate(metric, GateBound::Relative(0.1)), &trials, 8);
+    let own = of(GateMetric::ProxyCpu);
+    assert_eq!(own.outcome, GateOutcome::Breached, "{own:?}");
+    assert!((own.value.unwrap() - 0.2).abs() < 1e-6, "{own:?}");
+    // Of 110 us, 2 us are little.
+    assert_eq!(of(GateMetric::Cpu).outcome, GateOutcome::Passed);
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! The outcome of a gate in a sentence.
 
 use crate::plan::{MOST_BLOCKS, Needed};
-use crate::{GateOutcome, GateReason, GateResult};
+use crate::{Bound, GateOutcome, GateReason, GateResult};
 use readings::text::{change, counted, number, rate, time};
 use readings::{GateMetric, GateUnit};
 
-use crate::metric::words::{resolved_by, shown_change};
+use crate::metric::words::{bounded_change, resolved_by, shown_change};
 use crate::studies::plan::words::rough;
 use crate::trial::flaw::words::reason_or_none;
 use readings::at_condition as at;
@@ -55,8 +55,8 @@ pub fn measured(result: &GateResult) -> Option<String> {
     if result.baseline.is_some() {
         return Some(match (result.low, result.high) {
             (Some(low), Some(high)) => shown_change(1.0 + value, Some((1.0 + low, 1.0 + high))),
-            (Some(low), None) => format!("at least {}", change(1.0 + low, None)),
-            (None, Some(high)) => format!("at most {}", change(1.0 + high, None)),
+            (Some(low), None) => bounded_change(Bound::AtLeast, 1.0 + low),
+            (None, Some(high)) => bounded_change(Bound::AtMost, 1.0 + high),
             (None, None) => change(1.0 + value, None),
         });
     }

@@ -26,7 +26,7 @@ use serde::Serialize;
 
 use crate::metric::of_trial::value;
 use crate::trial::cells::Cells;
-use crate::{Metric, Rules};
+use crate::{Metric, Rules, SubjectRow};
 
 /// A slope, the mean over blocks.
 pub use crate::stats::student::BlockMean as Slope;
@@ -63,7 +63,7 @@ pub struct Growth {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct GrowthLevel {
     pub level: f64,
-    /// The mean over the blocks, in the metric's unit.
+    /// The subject's figure there, as the table has it, in the metric's unit.
     pub value: f64,
 }
 
@@ -106,7 +106,12 @@ type Blocks = BTreeMap<u32, Vec<(f64, f64)>>;
 
 /// The growth over each factor that the run declares for that, of each of its metrics: the primary
 /// ones, or what servers cost where none is declared.
-pub(crate) fn growths(header: &RunHeader, rules: &Rules, cells: &Cells<'_>) -> Vec<Growth> {
+pub(crate) fn growths(
+    header: &RunHeader,
+    rules: &Rules,
+    cells: &Cells<'_>,
+    table: &[SubjectRow],
+) -> Vec<Growth> {
     let mut found = Vec::new();
     for factor in &header.growth {
         for metric in Metric::ALL.into_iter().filter(|one| is_asked(header, *one)) {
@@ -117,7 +122,7 @@ pub(crate) fn growths(header: &RunHeader, rules: &Rules, cells: &Cells<'_>) -> V
             for (others, levels) in conditions(cells, factor) {
                 found.extend(of_subjects(
                     rules,
-                    cells,
+                    (cells, table),
                     (metric, factor),
                     &others,
                     &levels,
@@ -162,7 +167,7 @@ fn conditions<'c>(
 
 fn of_subjects(
     rules: &Rules,
-    cells: &Cells<'_>,
+    (cells, table): (&Cells<'_>, &[SubjectRow]),
     (metric, factor): (Metric, &str),
     others: &Condition,
     levels: &[(f64, &Condition)],
@@ -184,20 +189,29 @@ fn of_subjects(
                 difference,
             })
         });
-        let levels = means(&own, levels);
+        let means = means(&own, levels);
+        let figures = levels.iter().zip(&means).map(|((level, condition), mean)| {
+            let is_its =
+                |row: &&SubjectRow| row.subject == *subject && row.condition == **condition;
+            let own = table.iter().find(is_its).and_then(|row| row.figure(metric));
+            GrowthLevel {
+                level: *level,
+                value: own.unwrap_or(mean.value),
+            }
+        });
         let own: Vec<Vec<(f64, f64)>> = own.into_values().collect();
         let growing = Growing::of(&slope);
         let exponent = Exponent::of(&own, rules.look_confidence());
         let exponent = exponent.filter(|_| growing == Growing::Rises);
         let bend = Bend::of(&own);
-        let points: Vec<(f64, f64)> = levels.iter().map(|one| (one.level, one.value)).collect();
+        let points: Vec<(f64, f64)> = means.iter().map(|one| (one.level, one.value)).collect();
         Some(Growth {
             condition: others.clone(),
             metric,
             subject: subject.clone(),
             factor: factor.to_owned(),
             shape: Shape::of(&points, &slope, bend.as_ref(), exponent, rules.matters),
-            levels,
+            levels: figures.collect(),
             slope,
             confidence: rules.confidence,
             bend,

@@ -13,7 +13,7 @@ use crate::summary::ranking::words::short;
 pub fn growth(of: &Growth) -> String {
     let per = per(&of.slope);
     let slope = with_interval(of.metric, &of.slope, per);
-    let each = format!("per {} of {}", number_text(per), of.factor);
+    let each = each(per, &of.factor);
     let what = of.metric.words();
     let said = match of.growing {
         _ if of.shape == Shape::Constant => {
@@ -72,7 +72,7 @@ pub fn heads(of: &Growth) -> [String; 6] {
         format!("over {}", of.factor),
         at(of.levels.first().map(|one| one.level)),
         at(of.levels.last().map(|one| one.level)),
-        format!("per {}", number_text(per_of_range(of))),
+        each(per_of_range(of), &of.factor),
     ]
 }
 
@@ -209,6 +209,21 @@ fn per(slope: &Slope) -> f64 {
 fn signed(metric: Metric, amount: f64) -> String {
     let sign = if amount < 0.0 { "-" } else { "" };
     format!("{sign}{}", value(metric, amount.abs()))
+}
+
+/// `per route`, `per 1,000 routes`; `per unit of size` where the factor has no plural.
+fn each(per: f64, factor: &str) -> String {
+    let one = match factor {
+        name if name.ends_with("sses") => name.strip_suffix("es"),
+        name if name.ends_with("ss") => None,
+        name => name.strip_suffix('s'),
+    };
+    match one {
+        Some(one) if per == 1.0 => format!("per {one}"),
+        Some(_) => format!("per {} {factor}", number_text(per)),
+        None if per == 1.0 => format!("per unit of {factor}"),
+        None => format!("per {} of {factor}", number_text(per)),
+    }
 }
 
 fn number_text(of: f64) -> String {

@@ -25,6 +25,7 @@ use crate::comparison::draft::in_run;
 use crate::comparison::tiers::tiers;
 use crate::metric::of_trial::offered;
 use crate::summary::ranking::rankings;
+use crate::summary::table::table;
 use crate::trial::cells::Cells;
 use crate::{Comparison, Ranking, Rules};
 
@@ -135,7 +136,13 @@ impl Question<'_> {
                 true => !one.metric.is_of_closed_loop(),
                 false => !one.metric.is_of_open_loop() || is_at_one_rate(&trials, one),
             });
-            let ranked = rankings(&compared, &[], &tiers(run, &compared), &header.primary);
+            let ranked = rankings(
+                &table(&cells),
+                &compared,
+                &[],
+                &tiers(run, &compared),
+                &header.primary,
+            );
             (compared, ranked)
         });
         found

@@ -10,7 +10,7 @@ use readings::{Condition, GateMetric};
 use serde::Serialize;
 
 use crate::comparison::tiers::Tiers;
-use crate::{Analysis, Bound, Comparison, Metric, QuantileFigure, Unresolved, Verdict};
+use crate::{Analysis, Bound, Comparison, Metric, QuantileFigure, SubjectRow, Unresolved, Verdict};
 
 /// The subjects of a condition by one metric, or the levels of a factor.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -33,15 +33,15 @@ pub struct Ranking {
 pub struct Ranked {
     pub subject: String,
     pub is_baseline: bool,
-    /// The figure over the blocks used, in the metric's unit.
+    /// The subject's own figure, as the table has it, in the metric's unit.
     pub value: f64,
-    /// The interval of the ratio to the baseline, times the baseline's value; absent for the baseline
-    /// and where there is no interval.
+    /// The interval of the ratio to the baseline, scaled so that the ratio stands at the figure; absent
+    /// for the baseline and where there is no interval.
     pub low: Option<f64>,
     pub high: Option<f64>,
     /// Which end alone is known. `AtLeast`: the client was the bottleneck for this subject, whose figure
-    /// is a lower bound. `AtMost`: it was for the baseline, so that the ratio is an upper bound; or too
-    /// few answers stand behind a quantile, and `value` is its upper bound.
+    /// is a lower bound. `AtMost`: it was for the baseline, so that the ratio is an upper bound. Or too
+    /// few answers stand behind a quantile, and `value` is its bound.
     pub bound: Option<Bound>,
     /// The best place that the evidence leaves open, from 1, and the worst.
     pub places: (usize, usize),
@@ -50,6 +50,21 @@ pub struct Ranked {
     /// Against the baseline; absent for the baseline.
     pub verdict: Option<Verdict>,
     pub surely: bool,
+}
+
+impl Ranked {
+    /// A value on the scale of the figure as a ratio to the baseline; `None` without a ratio.
+    pub fn ratio_at(&self, value: f64) -> Option<f64> {
+        Some(value * self.ratio? / self.value)
+    }
+}
+
+impl Ranking {
+    /// Whether any two are told apart.
+    pub fn has_order(&self) -> bool {
+        let n = self.rows.len();
+        self.open.len() < n * n.saturating_sub(1) / 2
+    }
 }
 
 /// The rankings that are the answer: of subjects, or else of the levels of the first factor.
@@ -75,8 +90,10 @@ pub fn primary(analysis: &Analysis) -> Option<Metric> {
 }
 
 /// The rankings of all conditions and metrics with two figures or more: those of `primary` metrics
-/// first, and each in the order of the comparisons.
+/// first, and each in the order of the comparisons. A subject's figure is that of the `table`, of which
+/// there is one whatever blocks a comparison rests on.
 pub(crate) fn rankings(
+    table: &[SubjectRow],
     comparisons: &[Comparison],
     unresolved: &[Unresolved],
     tiers: &[Tiers],
@@ -102,7 +119,7 @@ pub(crate) fn rankings(
         let tiers = tiers.find(|t| (&t.condition, t.metric) == (condition, metric));
         let is_its = |one: &&Unresolved| (&one.condition, one.metric) == (condition, metric);
         let left_out: Vec<&Unresolved> = unresolved.iter().filter(is_its).collect();
-        ranking(condition, metric, &its, &left_out, tiers)
+        ranking(table, (condition, metric), &its, &left_out, tiers)
     };
     let is_of = |metric: Metric| primary.iter().position(|one| metric.gate() == Some(*one));
     questions.sort_by_key(|(_, metric)| is_of(*metric).unwrap_or(primary.len()));
@@ -110,16 +127,24 @@ pub(crate) fn rankings(
 }
 
 fn ranking(
-    condition: &Condition,
-    metric: Metric,
+    table: &[SubjectRow],
+    (condition, metric): (&Condition, Metric),
     comparisons: &[&Comparison],
     unresolved: &[&Unresolved],
     tiers: Option<&Tiers>,
 ) -> Option<Ranking> {
-    let baseline = comparisons.iter().find_map(|c| c.baseline_value);
+    let in_table = |subject: &str| {
+        let is_its = |row: &&SubjectRow| row.subject == subject && row.condition == *condition;
+        let figure = table.iter().find(is_its)?.figure(metric);
+        figure.filter(|value| value.is_finite() && *value > 0.0)
+    };
     let of_unresolved = |one: &&Unresolved| alone(&one.baseline, true, one.quantiles?.1);
     let mut rows = match comparisons.first() {
-        Some(first) => vec![alone(&first.baseline, true, Ok(baseline?))?],
+        Some(first) => {
+            let of_pairs = || comparisons.iter().find_map(|c| c.baseline_value);
+            let value = in_table(&first.baseline).or_else(of_pairs)?;
+            vec![alone(&first.baseline, true, Ok(value))?]
+        }
         None => unresolved
             .iter()
             .find_map(of_unresolved)
@@ -136,17 +161,18 @@ fn ranking(
         alone(&one.subject, false, figure)
     }));
     for comparison in comparisons {
-        let baseline = baseline?;
-        // The ratio is of the blocks that both have; the baseline has one value for all.
-        let Some(ratio) = comparison.ratio else {
+        // The ratio is of the blocks that both have.
+        let value = in_table(&comparison.subject).or(comparison.subject_value);
+        let Some((ratio, value)) = comparison.ratio.zip(value) else {
             continue;
         };
+        let scaled = |end: f64| end * value / ratio;
         rows.push(Ranked {
             subject: comparison.subject.clone(),
             is_baseline: false,
-            value: baseline * ratio,
-            low: comparison.low.map(|low| low * baseline),
-            high: comparison.high.map(|high| high * baseline),
+            value,
+            low: comparison.low.map(scaled),
+            high: comparison.high.map(scaled),
             bound: comparison.bound,
             places: (1, 1),
             ratio: Some(ratio),
@@ -195,14 +221,17 @@ fn ranking(
 fn alone(subject: &str, is_baseline: bool, figure: QuantileFigure) -> Option<Ranked> {
     let (value, bound) = match figure {
         Ok(value) => (value, None),
-        Err(bound) => (bound.at_most_us?, Some(Bound::AtMost)),
+        Err(found) => match (found.at_most_us, found.at_least_us) {
+            (Some(most), _) => (most, Some(Bound::AtMost)),
+            (None, least) => (least?, Some(Bound::AtLeast)),
+        },
     };
     Some(Ranked {
         subject: subject.to_owned(),
         is_baseline,
         value,
-        low: None,
-        high: bound.map(|_| value),
+        low: bound.filter(|one| *one == Bound::AtLeast).map(|_| value),
+        high: bound.filter(|one| *one == Bound::AtMost).map(|_| value),
         bound,
         places: (1, 1),
         ratio: None,

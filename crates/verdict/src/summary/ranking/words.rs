@@ -352,7 +352,13 @@ mod tests {
         for pair in analysis.tiers.iter_mut().flat_map(|one| &mut one.pairs) {
             pair.told_apart = is_apart(pair);
         }
-        analysis.rankings = rankings(&analysis.comparisons, &[], &analysis.tiers, &[]);
+        analysis.rankings = rankings(
+            &analysis.table,
+            &analysis.comparisons,
+            &[],
+            &analysis.tiers,
+            &[],
+        );
     }
 
     #[test]
@@ -390,5 +396,67 @@ mod tests {
         assert_eq!(said.len(), 1, "{said:?}");
         let expected = "Not ranked: lighttpd at connections=96: 6 of 6 blocks cannot be used; ";
         assert!(said[0].starts_with(expected), "{said:?}");
+    }
+
+    #[test]
+    fn a_figure_is_the_tables_whatever_blocks_a_comparison_rests_on() {
+        let mut analysis = made_up(&["direct", "a", "b", "c"], 1);
+        // As where a comparison rests on other blocks than the table.
+        for c in &mut analysis.comparisons {
+            c.baseline_value = c.baseline_value.map(|value| 0.5 * value);
+        }
+        tell_apart(&mut analysis, |_| true);
+        for ranking in &analysis.rankings {
+            for row in &ranking.rows {
+                let mut table = analysis.table.iter();
+                let own = table.find(|one| one.subject == row.subject).unwrap();
+                assert_eq!(Some(row.value), own.figure(ranking.metric), "{row:?}");
+                let is_its =
+                    |c: &&Comparison| (c.metric, &*c.subject) == (ranking.metric, &*row.subject);
+                let Some(c) = analysis.comparisons.iter().find(is_its) else {
+                    continue;
+                };
+                let end = row.ratio_at(row.low.unwrap()).unwrap();
+                assert!((end / c.low.unwrap() - 1.0).abs() < 1e-9, "{row:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_quantile_of_which_the_lower_end_alone_is_known_is_ranked_by_it() {
+        use crate::{Bound, QuantileBound, ResolvedBy, Unresolved};
+        let bound = QuantileBound {
+            at_most_us: None,
+            at_least_us: Some(20_000.0),
+            highest_us: 41_000.0,
+            resolved_by: ResolvedBy {
+                window_s: 60.0,
+                blocks: 30,
+            },
+        };
+        let unresolved = Unresolved {
+            condition: readings::Condition::new(),
+            metric: Metric::LatencyUsP99,
+            subject: "varnish".into(),
+            baseline: "nginx".into(),
+            rate_per_s: Some(2_000.0),
+            blocks: 10,
+            quantiles: Some((Ok(500.0), Err(bound))),
+        };
+        let found = rankings(&[], &[], &[unresolved], &[], &[]);
+        let rows = &found[0].rows;
+        let shown: Vec<_> = rows
+            .iter()
+            .map(|row| (row.subject.as_str(), row.value, row.bound, row.low))
+            .collect();
+        let at_least = Some(Bound::AtLeast);
+        assert_eq!(
+            shown,
+            [
+                ("varnish", 500.0, None, None),
+                ("nginx", 20_000.0, at_least, Some(20_000.0))
+            ]
+        );
+        assert!(!found[0].has_order());
     }
 }

@@ -1,6 +1,7 @@
 //! How the servers of the compared subjects were set, side by side, and where they differ in what
 //! changes results most.
 
+pub(crate) mod upgrades;
 pub mod words;
 
 use readings::once;

@@ -250,7 +250,13 @@ fn latency_names_the_rate_and_pools_or_bounds_what_blocks_do_not_resolve() {
                     few answers lie beyond it (at most 885us); a window of 18 s, or 10 blocks, \
                     would resolve it";
     assert!(said.iter().any(|one| one == expected), "{said:#?}");
-    let rankings = rankings(&analysis.comparisons, &analysis.unresolved, &[], &[]);
+    let rankings = rankings(
+        &analysis.table,
+        &analysis.comparisons,
+        &analysis.unresolved,
+        &[],
+        &[],
+    );
     let ranking = rankings.iter().find(|r| r.metric == Metric::LatencyUsP99);
     let rows: Vec<(&str, Option<Bound>)> = ranking
         .unwrap()

@@ -2,7 +2,7 @@
 
 use crate::{Analysis, EventsRow};
 use readings::at_condition as at;
-use readings::text::compact::time;
+use readings::text::compact::{three_digits, time};
 use readings::text::{counted, grouped, number};
 
 /// What stands where there is nothing to compare: what events did to each subject.
@@ -21,6 +21,32 @@ pub fn uncompared(analysis: &Analysis) -> Vec<String> {
         true => vec!["There is nothing to compare.".to_owned()],
         false => happened,
     }
+}
+
+/// The most subjects whose failures are named.
+const NAMED_MAX: usize = 6;
+
+/// The requests that subjects failed around events, the most first; nothing where none failed any.
+pub fn failed_requests(analysis: &Analysis) -> Option<String> {
+    let rows = analysis.table.iter();
+    let rows = rows.filter_map(|row| Some((row, row.events.as_ref()?)));
+    let mut failing: Vec<_> = rows.filter(|(_, events)| events.failed > 0).collect();
+    failing.sort_by(|(_, a), (_, b)| b.failed_share.total_cmp(&a.failed_share));
+    let named = failing.iter().take(NAMED_MAX).map(|(row, events)| {
+        format!(
+            "{}{} failed {} of {} requests ({}%)",
+            row.subject,
+            at(&row.condition),
+            grouped(events.failed),
+            grouped(events.requests),
+            three_digits(events.failed_share * 100.0)
+        )
+    });
+    let mut named: Vec<String> = named.collect();
+    if failing.len() > NAMED_MAX {
+        named.push(format!("{} more failed some", failing.len() - NAMED_MAX));
+    }
+    (!named.is_empty()).then(|| format!("Around events {}.", named.join("; ")))
 }
 
 fn happened(subject: &str, place: &str, events: &EventsRow) -> String {
@@ -175,6 +201,25 @@ mod tests {
             said,
             "nginx: 3 of 96,000 requests failed, 0.38 [0.08, 1.10] for each of 8 events; the rate \
              was full all the time, over 8 trials."
+        );
+    }
+
+    #[test]
+    fn who_failed_requests_around_events_is_said_the_most_first() {
+        let mut analysis = crate::analyse(&testing::journals::journal());
+        assert_eq!(failed_requests(&analysis), None);
+        let failed = |failed: u64| EventsRow {
+            requests: 4_500,
+            failed,
+            failed_share: failed as f64 / 4_500.0,
+            ..EventsRow::default()
+        };
+        analysis.table[0].events = Some(failed(3));
+        analysis.table[1].events = Some(failed(54));
+        assert_eq!(
+            failed_requests(&analysis).unwrap(),
+            "Around events balance at connections=96 failed 54 of 4,500 requests (1.20%); direct at \
+             connections=96 failed 3 of 4,500 requests (0.07%)."
         );
     }
 }

@@ -5,8 +5,8 @@ pub(crate) mod placement;
 pub(crate) mod run;
 
 use crate::summary::ranking::words::answer;
-use crate::{Analysis, Comparison, Metric, Verdict};
-use readings::text::{counted, listed, once};
+use crate::{Analysis, Comparison, Metric, Note, Verdict};
+use readings::text::{counted, grouped, listed, once};
 
 /// The most subjects that are named one by one.
 const NAMED_MAX: usize = 4;
@@ -72,11 +72,11 @@ fn of_subject(comparisons: &[&Comparison], subject: &str) -> String {
             let count = all.iter().filter(|c| c.verdict == *verdict).count();
             match (count, all.len()) {
                 (0, _) => None,
-                (count, all) if count == all => Some(metric.words().to_owned()),
-                (count, all) => Some(format!(
+                (count, of) if count == of => Some(what(*metric, all)),
+                (count, of) => Some(format!(
                     "{} under {count} of {}",
-                    metric.words(),
-                    counted(all, "condition")
+                    what(*metric, all),
+                    counted(of, "condition")
                 )),
             }
         };
@@ -85,6 +85,29 @@ fn of_subject(comparisons: &[&Comparison], subject: &str) -> String {
     });
     let parts: Vec<String> = parts.collect();
     format!("{subject} is {}", parts.join(", "))
+}
+
+/// A metric in the words of a verdict on it, with the failed requests that it leaves out.
+fn what(metric: Metric, comparisons: &[&Comparison]) -> String {
+    let left_out = comparisons.iter().flat_map(|c| {
+        let sides = c.notes.iter().flat_map(|note| match note {
+            Note::LeavesOut(sides) => sides.as_slice(),
+            _ => &[],
+        });
+        sides.filter(|side| side.subject == c.subject)
+    });
+    let (failed, all) = left_out.fold((0, 0), |sum, side| {
+        (sum.0 + side.failed, sum.1 + side.requests)
+    });
+    match failed {
+        0 => metric.words().to_owned(),
+        failed => format!(
+            "{} ({} of its {} requests failed, and are left out)",
+            metric.words(),
+            grouped(failed),
+            grouped(all)
+        ),
+    }
 }
 
 fn counts(comparisons: &[&Comparison], baseline: &str, subjects: &str) -> String {

@@ -20,7 +20,7 @@ use crate::{CpusOfOthers, Flaw, HostFault};
 const WRONG_SHARE: f64 = 0.001;
 /// Transport errors above this share of all requests make a load invalid, unless the run says
 /// another.
-const TRANSPORT_SHARE: f64 = 0.01;
+pub(crate) const TRANSPORT_SHARE: f64 = 0.01;
 /// The share of idle connections that the server may end.
 const IDLE_SHARE: f64 = 0.01;
 /// A row of a load with events, in seconds. Requests that are sent so late fall into another row, and

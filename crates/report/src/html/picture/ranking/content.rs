@@ -116,7 +116,7 @@ impl<'a> Content<'a> {
             baseline: &header.baseline,
             confidence: has_interval.then_some(confidence),
             open_places: open.min_by_key(|(best, worst)| (worst - best, *best)),
-            is_bound: drawn().any(|row| row.bound.is_some() || row.is_limited),
+            is_bound: drawn().any(|row| row.is_limited),
             is_cut: content.panels().any(|panel| {
                 let most = match content.shares_scale {
                     true => most,

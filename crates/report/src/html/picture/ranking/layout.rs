@@ -211,10 +211,16 @@ impl Pen {
             Scale::Logarithmic { low, to, .. } => {
                 let end = left + grid.scale.place(*to);
                 self.lines(Ink::Soft, 1.0, &[&[(left, bottom), (end, bottom)]]);
+                let font = Font::plain(format.size - 2.0);
+                let mut free_from = f64::NEG_INFINITY;
                 for (value, tick) in ticks(panel.metric, *low, *to) {
                     let at = left + grid.scale.place(value);
                     self.lines(Ink::Soft, 1.0, &[&[(at, bottom), (at, bottom + 4.0)]]);
-                    let font = Font::plain(format.size - 2.0);
+                    let half = 0.5 * font.width(&tick);
+                    if at - half < free_from {
+                        continue;
+                    }
+                    free_from = at + half + GAP;
                     let below = (at, bottom + 4.0 + 1.2 * font.size);
                     self.text(below, Anchor::Middle, font, Ink::Soft, &tick);
                 }

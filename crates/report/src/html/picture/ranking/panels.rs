@@ -31,20 +31,19 @@ impl<'a> Rows<'a> {
     }
 
     fn panel(&self, ranking: &'a Ranking, heading: String) -> Panel<'a> {
-        let baseline = ranking.rows.iter().find(|row| row.is_baseline);
-        let baseline = baseline.map(|row| row.value);
         let rows = ranking.rows.iter().take(ROWS_MAX);
         Panel {
             heading,
             better: None,
             metric: ranking.metric,
-            rows: rows.map(|row| self.row(ranking, row, baseline)).collect(),
+            rows: rows.map(|row| self.row(ranking, row)).collect(),
             is_logarithmic: false,
         }
     }
 
-    fn row(&self, ranking: &'a Ranking, row: &'a Ranked, baseline: Option<f64>) -> Row<'a> {
-        let is_limited = row.bound == Some(Bound::AtLeast)
+    fn row(&self, ranking: &'a Ranking, row: &'a Ranked) -> Row<'a> {
+        let is_of_quantile = ranking.metric.quantile().is_some();
+        let is_limited = row.bound == Some(Bound::AtLeast) && !is_of_quantile
             || ranking.metric == Metric::RequestsPerS
                 && self
                     .limited
@@ -64,7 +63,7 @@ impl<'a> Rows<'a> {
             bound,
             is_limited,
             figure: words::figure(ranking.metric, row, is_limited),
-            change: words::change(row, baseline),
+            change: words::change(row),
             colour: match (self.subjects.len() <= COLOURS, row.is_baseline) {
                 (true, _) => colour.unwrap_or(0),
                 (false, true) => COLOURS - 1,

@@ -97,6 +97,24 @@ fn of_all_kinds() -> Vec<(&'static str, Vec<Ranking>)> {
             "own scales",
             grid(&["1KB", "64KB", "1MB"], &["1", "2", "3", "4"], 0.1),
         ),
+        (
+            "three decades",
+            vec![ranking(
+                &[("protocol", "h1")],
+                Metric::ServerCpuUsPerRequest,
+                8,
+                (150_000.0, 0.35),
+            )],
+        ),
+        (
+            "many decades",
+            vec![ranking(
+                &[("protocol", "h1")],
+                Metric::RequestsPerS,
+                12,
+                (90_000_000.0, 0.2),
+            )],
+        ),
         ("logarithmic", vec![latency(Metric::LatencyUsP50, "h1")]),
         (
             "metrics",

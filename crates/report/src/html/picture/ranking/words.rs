@@ -12,9 +12,8 @@ pub(super) fn heading(ranking: &Ranking) -> String {
     let metric = ranking.metric;
     let words = match metric {
         Metric::LatencyUsP99 => "p99 latency",
-        Metric::ServerCpuUsPerRequest | Metric::ServerCpuUsPerRequestAtRate => {
-            "servers' CPU per request"
-        }
+        Metric::ServerCpuUsPerRequest => "servers' CPU per request (closed loop)",
+        Metric::ServerCpuUsPerRequestAtRate => "servers' CPU per request",
         metric => metric_words(metric, &ranking.condition, ranking.rate_per_s),
     };
     let at = ranking.rate_per_s.filter(|_| metric.is_of_open_loop());
@@ -39,17 +38,20 @@ pub(super) fn figure(metric: Metric, row: &Ranked, at_least: bool) -> String {
         (true, ..) => format!("at least {text}"),
         // Too few answers stand behind a quantile.
         (false, Some(Bound::AtMost), None) => format!("at most {text}"),
+        (false, Some(Bound::AtLeast), None) if metric.quantile().is_some() => {
+            format!("at least {text}")
+        }
         _ => text,
     }
 }
 
-/// `-31% [-33%, -29%]`, or which row is the baseline. `baseline` is its value.
-pub(super) fn change(row: &Ranked, baseline: Option<f64>) -> Option<String> {
+/// `-31% [-33%, -29%]`, or which row is the baseline.
+pub(super) fn change(row: &Ranked) -> Option<String> {
     if row.is_baseline {
         return Some("baseline".to_owned());
     }
-    let interval = row.low.zip(row.high).zip(baseline);
-    let interval = interval.map(|((low, high), baseline)| (low / baseline, high / baseline));
+    let at = |end: Option<f64>| row.ratio_at(end?);
+    let interval = at(row.low).zip(at(row.high));
     match row.bound {
         None => Some(shown_change(row.ratio?, interval)),
         Some(_) => None,

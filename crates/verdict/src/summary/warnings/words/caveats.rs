@@ -10,8 +10,14 @@ use crate::metric::words::shown_change;
 use crate::summary::ranking::words::short;
 use crate::trial::lag::words::others as others_took;
 use crate::trial::pauses::words::lower;
-use crate::{NoiseFloor, Place, SubjectRow, Warning, WarningEffect, with_effect};
+use crate::{
+    NoiseFloor, Place, SettingDifference, SettingValue, SubjectRow, Warning, WarningEffect,
+    with_effect,
+};
 use readings::text::joined;
+
+/// The most subjects that are named with a value of a setting.
+const NAMED_MAX: usize = 3;
 
 /// What changes the answer: a line for each kind, the gravest first, each for all subjects that it is
 /// true of. What is said of a figure that the `table` does not have is left out.
@@ -178,12 +184,11 @@ fn caveat(kind: &[&Warning]) -> Option<String> {
         ),
         Warning::Settings { .. } => {
             let each = kind.iter().filter_map(|one| match one {
-                Warning::Settings { difference, .. } => {
-                    let values = joined(&difference.values, |one| {
-                        format!("{} of {}", one.value, one.subjects.join(", "))
-                    });
-                    Some(format!("{} ({values})", setting_words(&difference.setting)))
-                }
+                Warning::Settings { difference, .. } => Some(format!(
+                    "{} ({})",
+                    setting_words(&difference.setting),
+                    of_minority(difference)
+                )),
                 _ => None,
             });
             format!(
@@ -249,6 +254,29 @@ fn caveat(kind: &[&Warning]) -> Option<String> {
         | Warning::Unresolved { .. }
         | Warning::UncountedUpstreams { .. } => return None,
     })
+}
+
+/// The values that most subjects do not have, those of the fewest subjects first: `256 of apache`. All of
+/// them where no value is that of most.
+fn of_minority(difference: &SettingDifference) -> String {
+    let mut values: Vec<&SettingValue> = difference.values.iter().collect();
+    values.sort_by_key(|one| one.subjects.len());
+    let count: usize = values.iter().map(|one| one.subjects.len()).sum();
+    if values
+        .last()
+        .is_some_and(|most| 2 * most.subjects.len() > count)
+    {
+        values.pop();
+    }
+    let named = |one: &&SettingValue| match one.subjects.as_slice() {
+        some if some.len() <= NAMED_MAX => format!("{} of {}", one.value, some.join(", ")),
+        all => {
+            let named = all[..NAMED_MAX - 1].join(", ");
+            let more = all.len() + 1 - NAMED_MAX;
+            format!("{} of {named} and {more} more", one.value)
+        }
+    };
+    joined(&values, named)
 }
 
 /// Capitalises what the run recorded. Other caveats may begin with the name of a subject, which stays
@@ -361,6 +389,48 @@ mod tests {
         let all = [paused];
         assert_eq!(caveats(&all, &[]).len(), 1);
         assert!(caveats(&all, &table).is_empty());
+    }
+
+    #[test]
+    fn of_settings_the_odd_ones_are_named() {
+        let differ = |setting: &str, values: &[(&str, &[&str])]| Warning::Settings {
+            difference: SettingDifference {
+                setting: setting.to_owned(),
+                values: values
+                    .iter()
+                    .map(|(value, subjects)| SettingValue {
+                        value: (*value).to_owned(),
+                        subjects: subjects.iter().map(|one| (*one).to_owned()).collect(),
+                    })
+                    .collect(),
+            },
+            conditions: Vec::new(),
+        };
+        let all = [
+            differ(
+                "workers",
+                &[("1", &["nginx", "caddy", "envoy"]), ("256", &["apache"])],
+            ),
+            differ(
+                "keepalive_client",
+                &[("on", &["nginx"]), ("off", &["lighttpd"])],
+            ),
+            differ(
+                "access_log",
+                &[
+                    ("on", &["a", "b", "c", "d", "e"]),
+                    ("off", &["f", "g", "h", "i", "j"]),
+                ],
+            ),
+        ];
+        assert_eq!(
+            caveats(&all, &[]),
+            [
+                "The servers differ in settings that change results a lot: workers (256 of apache), \
+                 keep-alive to clients (on of nginx, off of lighttpd) and access log (on of a, b and 3 \
+                 more, off of f, g and 3 more)."
+            ]
+        );
     }
 
     #[test]
