@@ -91,8 +91,12 @@ fn of_the_dead(folder: &Path) -> Vec<PathBuf> {
 mod tests {
     use super::*;
 
+    /// A sweep of one test removes what another has left.
+    static SWEEPS: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
     #[test]
     fn folders_of_the_dead_are_removed_and_no_others() {
+        let _alone = SWEEPS.lock();
         let (me, dead) = (Owner::me(), Owner::me().dead());
         let folder = |place: &Path, owner: Owner| {
             let path = place.join(format!("weigh-{}-swept", owner.mark()));
@@ -114,6 +118,7 @@ mod tests {
 
     #[test]
     fn what_tidies_up_in_a_group_of_the_dead_has_time_to_end_and_no_more() {
+        let _alone = SWEEPS.lock();
         let dead = Owner::me().dead();
         let base = crate::kernel::cgroup::cpu_quota::v1().unwrap_or(Path::new("/sys/fs/cgroup"));
         let tidy = base.join(format!("{HOST_PREFIX}{}-0-tidy", dead.mark()));
