@@ -11,5 +11,6 @@ mod h3;
 mod lasting;
 mod pages;
 mod server;
+mod text;
 
 pub use server::{Always, Origin, OriginError, OriginOptions, Stats, ThreadEnded};

@@ -5,12 +5,16 @@ use net::http::{Request, may_have_content};
 use crate::Always;
 use crate::body::Body;
 use crate::lasting::{Plan, Refusal, parse_time};
+use crate::text::{noise, prose};
 
 /// The body of `/`: 13 bytes.
 pub(crate) const HELLO: &[u8] = b"Hello, world!";
 
 /// Largest body that `/bytes/N` makes.
 pub(crate) const BYTES_MAX: usize = 64 << 20;
+
+/// Largest body that `/text/N` and `/noise/N` make: it is made at once.
+const TEXT_MAX: usize = 1 << 20;
 
 /// The longest delay, ns.
 const DELAY_MAX_NS: f64 = 60e9;
@@ -20,6 +24,15 @@ const BURN_MAX: u64 = 1_000_000_000;
 const PERIOD: usize = 26 * 64;
 /// Bytes of the text that are sent at a time, so that long bodies take no memory of their own.
 pub(crate) const BLOCK: usize = 600 * PERIOD;
+
+/// What makes a body of a size.
+type MakeBody = fn(usize) -> Vec<u8>;
+
+/// Bodies for compressors: the path, the type, and what makes the body.
+const TEXTS: [(&str, &str, MakeBody); 2] = [
+    ("/text/", "text/plain", prose),
+    ("/noise/", "application/octet-stream", noise),
+];
 
 /// An answer to a request.
 pub(crate) enum Page {
@@ -201,6 +214,18 @@ fn page(request: &Request) -> Page {
                 b"expected /bytes/N with N at most 67108864\n",
             ),
         };
+    }
+    for (prefix, kind, body) in TEXTS {
+        if let Some(size) = path.strip_prefix(prefix) {
+            return match size.parse::<usize>() {
+                Ok(size @ ..=TEXT_MAX) => fixed(200, kind, &body(size)),
+                _ => fixed(
+                    400,
+                    "text/plain",
+                    b"expected /text/N or /noise/N with N at most 1048576\n",
+                ),
+            };
+        }
     }
     if let Some(turns) = path.strip_prefix("/burn/") {
         return match turns.parse() {

@@ -60,6 +60,42 @@ fn pages() {
 }
 
 #[test]
+fn text_and_noise_are_the_same_on_every_machine() {
+    let origin = origin(IoKind::Epoll, 1);
+    let answer = |path: &str| {
+        let bytes = request("GET", "here", path, &[]);
+        let timeout = Duration::from_secs(5);
+        fetch(&origin.address().into(), &bytes, timeout, 1 << 26).unwrap()
+    };
+    let text = answer("/text/100000");
+    assert_eq!(text.field("content-type"), Some(&b"text/plain"[..]));
+    assert_eq!(text.body.len(), 100_000);
+    assert!(
+        text.body.starts_with(b"Niyecoylo leswepek"),
+        "{:?}",
+        text.body.get(..40)
+    );
+    let noise = answer("/noise/1048576");
+    assert_eq!(
+        noise.field("content-type"),
+        Some(&b"application/octet-stream"[..])
+    );
+    assert_eq!(noise.body.len(), 1_048_576);
+    let mut seen = [0_u32; 256];
+    for byte in noise.body {
+        seen[usize::from(byte)] += 1;
+    }
+    // 4096 of each value are to be expected, with a standard deviation of 64.
+    assert!(
+        seen.iter().all(|count| (3_700..4_500).contains(count)),
+        "{seen:?}"
+    );
+    for path in ["/text/x", "/noise/1048577"] {
+        assert_eq!(answer(path).status, 400, "{path}");
+    }
+}
+
+#[test]
 fn the_absolute_form_of_a_target_is_as_good() {
     for io in [IoKind::Uring, IoKind::Epoll] {
         let origin = origin(io, 1);

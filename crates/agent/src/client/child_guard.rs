@@ -14,6 +14,7 @@ use crate::kernel::cgroup;
 use crate::kernel::proc_files::children_in_sessions;
 use crate::kernel::signals::SIGKILL;
 use crate::protocol::pipe::{FrameSender, Kind};
+use crate::serving::leftovers::path_next_to;
 
 /// How long a child may take to end after its input was closed.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
@@ -81,6 +82,7 @@ impl Guarded {
         };
         if let Some(name) = folder.file_name() {
             cgroup::remove_all(&name.to_string_lossy());
+            let _ = net::folder::remove_all(&path_next_to(name));
         }
         if folder.starts_with(std::env::temp_dir()) {
             let _ = net::folder::remove_all(&folder);

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use crate::kernel::cgroup;
 use crate::kernel::cgroup::hierarchy::{Hierarchy, is_of_a_host};
 use crate::links::record;
+use crate::serving::servers::memory::IN_MEMORY;
 
 /// Agents notice within a second that their program is dead, and take up to another to clean up.
 const TIDYING: Duration = Duration::from_secs(3);
@@ -22,6 +23,7 @@ const POLL: Duration = Duration::from_millis(5);
 pub use crate::kernel::cgroup::hierarchy::HOST_PREFIX;
 pub use crate::kernel::cgroup::kill_and_remove;
 pub use crate::kernel::owner::Owner;
+pub(crate) use crate::serving::servers::memory::path_next_to;
 
 /// Waits until the agent of a folder has ended, at most for a time that it needs to notice that it
 /// is alone. Returns whether it has ended: an agent that this process cannot see has by then.
@@ -63,7 +65,8 @@ pub fn sweep() -> Vec<PathBuf> {
         }
     }
     let (user, _) = net::namespace::user_and_group();
-    for path in of_the_dead(&std::env::temp_dir()) {
+    let places = [std::env::temp_dir(), PathBuf::from(IN_MEMORY)];
+    for path in places.iter().flat_map(|place| of_the_dead(place)) {
         // In a world-writable folder a name proves nothing.
         let own = fs::symlink_metadata(&path).is_ok_and(|it| it.is_dir() && it.uid() == user);
         if own && net::folder::remove_all(&path).is_ok() {
@@ -88,24 +91,34 @@ fn of_the_dead(folder: &Path) -> Vec<PathBuf> {
 mod tests {
     use super::*;
 
+    /// A sweep of one test removes what another has left.
+    static SWEEPS: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
     #[test]
     fn folders_of_the_dead_are_removed_and_no_others() {
+        let _alone = SWEEPS.lock();
         let (me, dead) = (Owner::me(), Owner::me().dead());
-        let folder = |owner: Owner, rest: &str| {
-            let name = format!("weigh-{}-{rest}", owner.mark());
-            let path = std::env::temp_dir().join(name);
+        let folder = |place: &Path, owner: Owner| {
+            let path = place.join(format!("weigh-{}-swept", owner.mark()));
             fs::create_dir_all(path.join("server/www")).unwrap();
             path
         };
-        let (living, left) = (folder(me, "swept"), folder(dead, "swept"));
+        let places = [std::env::temp_dir(), PathBuf::from(IN_MEMORY)];
+        let living = places.each_ref().map(|place| folder(place, me));
+        let left = places.each_ref().map(|place| folder(place, dead));
         let removed = sweep();
-        assert!(removed.contains(&left) && !left.exists());
-        assert!(living.exists());
-        fs::remove_dir_all(living).unwrap();
+        assert!(
+            left.iter()
+                .all(|path| removed.contains(path) && !path.exists())
+        );
+        for path in living {
+            let _ = fs::remove_dir_all(path);
+        }
     }
 
     #[test]
     fn what_tidies_up_in_a_group_of_the_dead_has_time_to_end_and_no_more() {
+        let _alone = SWEEPS.lock();
         let dead = Owner::me().dead();
         let base = crate::kernel::cgroup::cpu_quota::v1().unwrap_or(Path::new("/sys/fs/cgroup"));
         let tidy = base.join(format!("{HOST_PREFIX}{}-0-tidy", dead.mark()));

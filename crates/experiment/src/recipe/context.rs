@@ -73,6 +73,8 @@ pub struct Rendered {
     pub files: Vec<RenderedFile>,
     /// Folders to be made inside its folder; those that files need are not named again.
     pub dirs: Vec<String>,
+    /// Folders to be made in memory, with links to them inside its folder.
+    pub memory_dirs: Vec<String>,
     /// The command that starts it in the foreground, its arguments with it.
     pub command: Vec<String>,
     /// Variables added to the command's environment.

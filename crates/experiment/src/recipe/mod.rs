@@ -63,6 +63,8 @@ pub struct Recipe {
     pub params: Vec<Param>,
     /// Folders to be made inside the server's folder.
     pub dirs: Vec<String>,
+    /// Folders to be made in memory, with links to them inside the server's folder: templates.
+    pub(crate) memory_dirs: Vec<String>,
     /// The user it runs as when Weighstation runs as root; without it a user of the server's own.
     pub run_as: Option<String>,
     /// Whether programs that it starts may gain privileges.

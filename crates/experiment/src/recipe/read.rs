@@ -18,7 +18,7 @@ use config::tree::{Place, Tree};
 use config::units;
 use readings::HttpVersion;
 
-const KEYS: [&str; 24] = [
+const KEYS: [&str; 25] = [
     "summary",
     "homepage",
     "packages",
@@ -29,6 +29,7 @@ const KEYS: [&str; 24] = [
     "files",
     "copy",
     "dirs",
+    "memory_dirs",
     "run_as",
     "setuid_programs",
     "longest_dir_bytes",
@@ -118,6 +119,7 @@ fn whole(
             .and_then(|word| Upstreams::of_word(&word))
             .unwrap_or(Upstreams::None),
         dirs: inner_paths(reader, top, "dirs"),
+        memory_dirs: memory_dirs(reader, top),
         run_as: top.text(reader, "run_as"),
         setuid_programs: top.boolean(reader, "setuid_programs").unwrap_or(false),
         longest_dir_bytes: top
@@ -147,6 +149,14 @@ fn whole(
             .collect(),
         files,
     }
+}
+
+fn memory_dirs(reader: &mut Reader, top: &Section<'_>) -> Vec<String> {
+    let paths = top.texts(reader, "memory_dirs").unwrap_or_default();
+    for (path, place) in &paths {
+        template(reader, *place, "the folder", path);
+    }
+    inner_paths(reader, top, "memory_dirs")
 }
 
 fn needs(reader: &mut Reader, top: &Section<'_>) -> Vec<Need> {

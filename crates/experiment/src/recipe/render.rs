@@ -105,9 +105,12 @@ impl Recipe {
                 settings.insert(name.clone(), value);
             }
         }
+        let memory_dirs = filler.words("memory_dirs", &self.memory_dirs)?;
+        let on_disk = |dir: &&String| !memory_dirs.contains(dir);
         Ok(Rendered {
             files,
-            dirs: self.dirs.clone(),
+            dirs: self.dirs.iter().filter(on_disk).cloned().collect(),
+            memory_dirs,
             command: filler.words("start.command", &self.command)?,
             env,
             cwd,

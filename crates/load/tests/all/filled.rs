@@ -251,6 +251,33 @@ fn long_bodies_are_sent_behind_heads_that_differ() {
     }
 }
 
+#[test]
+fn over_http_3_too_they_arrive_whole() {
+    // More than the windows of a stream hold at its start.
+    let body = vec![b'x'; 3 << 20];
+    let set = numbered_posts(&body);
+    for io in BOTH {
+        let (origin, tls) = http3::origin_with(true, io);
+        let target = http3::over_h3(origin.address(), "/", &tls, 2);
+        let reading = one(&job(
+            io,
+            target.with_requests(&set, "localhost", &[]),
+            2,
+            1,
+            Stop::Requests(12),
+        ));
+        // The origin has no page of these names; it reads the bodies all the same.
+        assert_eq!(reading.errors_all.status, 12, "{:?}", reading.wrong);
+        assert_eq!(reading.errors_all.total(), 12, "{:?}", reading.wrong);
+        let got = origin.stats().received;
+        let checksum = 12 * u64::from(readings::RequestBody::of(&body).unwrap().crc32);
+        assert_eq!(
+            (got.body_bytes, got.body_checksum),
+            (12 * body.len() as u64, checksum)
+        );
+    }
+}
+
 /// Sizes that the origin sends.
 fn sizes() -> RequestSet {
     let fill = Fill::Int { from: 100, to: 199 };

@@ -62,7 +62,16 @@ pub struct EventReading {
     /// When it had been undone; absent where that came after the window's end, except for a server that
     /// was started again in the window.
     pub back_s: Option<f64>,
-    /// Time from then until the server had its share of the load again, judged by the requests that it
+    /// Time from `at_s` until the load had left the server: until neither requests that it counted nor
+    /// requests without a good answer in time made up half of its usual requests of half a second. Absent
+    /// if it had not before the event was undone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_after_s: Option<f64>,
+    /// How long that was looked for; 0 where it cannot be said, as of reloads and of servers that do not
+    /// count their requests.
+    #[serde(default)]
+    pub watched_for_s: f64,
+    /// Time from `back_s` until the server had its share of the load again, judged by the requests that it
     /// counted, or else by its CPU time; absent if it did not within the window.
     pub in_rotation_after_s: Option<f64>,
     /// How long that was looked for; 0 where it is not known what is usual.

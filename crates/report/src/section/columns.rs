@@ -18,7 +18,7 @@ pub(crate) struct Columns {
 type Cell = fn(&SubjectRow) -> Option<String>;
 
 /// The columns of what is no metric, or of a metric for each server.
-const ALL: [(&str, bool, Cell); 22] = [
+const ALL: [(&str, bool, Cell); 23] = [
     ("condition", false, |r| {
         let text = condition(&r.condition);
         (!text.is_empty()).then_some(text)
@@ -63,6 +63,16 @@ const ALL: [(&str, bool, Cell); 22] = [
         let longest_s = r.events.as_ref()?.longest_response_s?;
         Some(time(longest_s * 1e6))
     }),
+    (LEFT, true, |r| {
+        let e = r.events.as_ref().filter(|e| e.were_lost > 0)?;
+        let not = after(e.left_after_s, e.not_left, e.were_lost);
+        let Some((low_s, high_s)) = e.left_after_s_low.zip(e.left_after_s_high) else {
+            return Some(not);
+        };
+        // The interval stands behind the time, before how often it was not.
+        let interval = format!(" s [{low_s:.1}, {high_s:.1}]");
+        Some(not.replacen(" s", &interval, 1))
+    }),
     (IN_ROTATION, true, |r| {
         let e = r.events.as_ref().filter(|e| e.were_back > 0)?;
         Some(after(e.in_rotation_after_s, e.not_in_rotation, e.were_back))
@@ -103,6 +113,7 @@ const FAILED: &str = "failed";
 const FULL_RATE: &str = "full rate after";
 const SILENCE: &str = "longest silence";
 const RESPONSE: &str = "longest response";
+const LEFT: &str = "left after";
 const IN_ROTATION: &str = "in rotation after";
 const IN_EFFECT: &str = "in effect after";
 const WAITED: &str = "at stopped";
@@ -350,6 +361,11 @@ pub(crate) fn legend(figures: &Figures) -> String {
             "the longest time without any good answer, from the first event on, in any trial",
         ),
         (RESPONSE, "the longest that a good answer took from then on"),
+        (
+            LEFT,
+            "mean time until a lost server had less than half of its usual requests, counted by it, or \
+             failed or answered after 0.3 s, with its 95% interval",
+        ),
         (
             IN_ROTATION,
             "mean time until a server that was back had its share of the load again",

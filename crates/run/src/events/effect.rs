@@ -9,6 +9,7 @@ use readings::{
 };
 
 use super::in_time::{LATE_ROWS, answered_in_time};
+use super::leaving::left;
 
 /// A second is at the full rate if at least this share of its due requests succeeded.
 const FULL: f64 = 0.95;
@@ -27,13 +28,21 @@ pub(super) fn events_reading(
     let first_s = events.iter().map(|event| event.at_s);
     let first_s = first_s.fold(window_s, f64::min);
     let counted = |event: &EventReading| rotation(arrivals?.get(&event.server)?, event);
+    let leaving = |event: &EventReading| {
+        let arrivals = arrivals?.get(&event.server)?;
+        let is_lost = event.has_rotation() && !event.is_graceful();
+        is_lost.then(|| left(arrivals, &load.rows, event, window_s))?
+    };
     let events = events.into_iter().map(|event| {
+        let (left_after_s, watched_for_s) = leaving(&event).unwrap_or_default();
         let by_cpu = (event.in_rotation_after_s, event.looked_for_s);
         let (in_rotation_after_s, looked_for_s) = counted(&event).unwrap_or(by_cpu);
         EventReading {
             during: during(&load.rows, &event, window_s),
             in_rotation_after_s,
             looked_for_s,
+            left_after_s,
+            watched_for_s,
             ..event
         }
     });

@@ -3,6 +3,7 @@
 mod action;
 mod effect;
 mod in_time;
+mod leaving;
 mod moments;
 mod schedule;
 mod time;

@@ -394,6 +394,7 @@ fn orders(
     let start = StartServer {
         server: server.name.clone(),
         dirs: rendered.dirs,
+        memory_dirs: rendered.memory_dirs,
         files: files.collect(),
         command: rendered.command,
         env: rendered.env,

@@ -12,6 +12,8 @@ pub struct StartServer {
     pub server: String,
     /// Folders to make below its folder.
     pub dirs: Vec<String>,
+    /// Folders to make in memory, to which links lead below its folder.
+    pub memory_dirs: Vec<String>,
     /// Files to write below its folder.
     pub files: Vec<FileToWrite>,
     /// Program and arguments.

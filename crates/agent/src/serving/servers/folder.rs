@@ -4,7 +4,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::{fmt, fs};
 
@@ -14,6 +14,7 @@ use net::folder::Folder;
 use net::os;
 
 use crate::protocol::wire::{FileToWrite, StartServer};
+use crate::serving::servers::memory::MemoryFolder;
 use crate::serving::servers::user::ServerUser;
 
 /// The file for what a server prints; its own log files come on top.
@@ -62,9 +63,16 @@ impl ServerFolder {
 
     /// Writes a server's files, then gives the folder to the server's user. When the server is
     /// started again, nothing is written: the folder stays as the server left it.
-    pub(crate) fn fill(&mut self, order: &StartServer) -> io::Result<()> {
+    pub(crate) fn fill(
+        &mut self,
+        order: &StartServer,
+        memory: &mut MemoryFolder,
+    ) -> io::Result<()> {
         if self.is_filled {
             return Ok(());
+        }
+        if !order.memory_dirs.is_empty() {
+            self.link_to(memory.make(&order.server)?, &order.memory_dirs)?;
         }
         for inner in &order.dirs {
             self.folder
@@ -79,6 +87,26 @@ impl ServerFolder {
         }
         self.is_filled = true;
         Ok(())
+    }
+
+    /// Makes folders in the server's folder in memory, and links to them in this one, to which the
+    /// server has no access yet.
+    fn link_to(&self, (memory, path): (Folder, PathBuf), inner: &[String]) -> io::Result<()> {
+        for inner in inner {
+            let at = Path::new(inner);
+            memory
+                .open_or_make(at, |new| self.give(new))
+                .and_then(|_| {
+                    let parent = at.parent().unwrap_or(Path::new(""));
+                    self.folder.open_or_make(parent, |new| self.give(new))
+                })
+                .and_then(|_| symlink(path.join(at), self.path.join(at)))
+                .map_err(|e| naming(inner, &e))?;
+        }
+        match self.user {
+            Some(user) => memory.give_to(user.user, user.group),
+            None => Ok(()),
+        }
     }
 
     /// Gives an inner folder to the server's user.
@@ -228,8 +256,13 @@ mod tests {
     use super::*;
     use crate::kernel::fixtures::TemporaryFolder;
     use std::io::Write as _;
-    use std::os::unix::fs::symlink;
     use std::process::Command;
+
+    /// A folder in memory whose name no other test has.
+    fn memory() -> MemoryFolder {
+        let mark = crate::kernel::owner::Owner::me().mark();
+        MemoryFolder::next_to(&format!("weigh-{mark}-{:06x}", fastrand::u32(..)))
+    }
 
     /// A folder of this process's user.
     fn server_in(place: &TemporaryFolder) -> ServerFolder {
@@ -256,7 +289,7 @@ mod tests {
         let place = TemporaryFolder::new();
         let mut server = server_in(&place);
         let order = order(&["conf", "a/b/run"], &["tmp/inner"]);
-        server.fill(&order).unwrap();
+        server.fill(&order, &mut memory()).unwrap();
         let at = |name: &str| server.path().join(name);
         for (name, mode) in [
             ("", 0o700),
@@ -272,7 +305,7 @@ mod tests {
         fs::remove_file(at("a/b/run")).unwrap();
         symlink("/nowhere", at("a/b/run")).unwrap();
         let conf = at("conf");
-        server.fill(&order).unwrap();
+        server.fill(&order, &mut memory()).unwrap();
         assert_eq!(fs::read_to_string(conf).unwrap(), "changed");
     }
 
@@ -280,7 +313,9 @@ mod tests {
     fn a_file_is_replaced_and_what_a_link_in_its_place_leads_to_stays() {
         let place = TemporaryFolder::new();
         let mut server = server_in(&place);
-        server.fill(&order(&["conf", "a/b"], &[])).unwrap();
+        server
+            .fill(&order(&["conf", "a/b"], &[]), &mut memory())
+            .unwrap();
         let at = |name: &str| server.path().join(name);
         fs::write(place.0.join("other"), "kept").unwrap();
         fs::remove_file(at("a/b")).unwrap();
@@ -310,12 +345,40 @@ mod tests {
         ];
         for (files, dirs, named) in misfits {
             let place = TemporaryFolder::new();
-            let error = server_in(&place).fill(&order(files, dirs)).unwrap_err();
+            let error = server_in(&place)
+                .fill(&order(files, dirs), &mut memory())
+                .unwrap_err();
             assert!(
                 error.to_string().starts_with(&format!("{named}: ")),
                 "{error}"
             );
         }
+    }
+
+    #[test]
+    fn folders_in_memory_are_linked_to_and_removed() {
+        let place = TemporaryFolder::new();
+        let mut server = server_in(&place);
+        let order = StartServer {
+            memory_dirs: vec!["cache".to_owned(), "a/b".to_owned()],
+            ..order(&["conf"], &["tmp"])
+        };
+        let mut memory = memory();
+        server.fill(&order, &mut memory).unwrap();
+        let mut places = Vec::new();
+        for name in ["cache", "a/b"] {
+            fs::write(server.path().join(name).join("kept"), "x").unwrap();
+            places.push(fs::canonicalize(server.path().join(name)).unwrap());
+        }
+        let is_in_memory = |place: &PathBuf| place.starts_with(super::super::memory::IN_MEMORY);
+        assert!(places.iter().all(is_in_memory), "{places:?}");
+        let mode = fs::metadata(places[0].parent().unwrap()).unwrap().mode();
+        assert_eq!(mode & 0o777, 0o700);
+        // The next server of the name begins with an empty one.
+        let (_, path) = memory.make("server").unwrap();
+        assert_eq!(fs::read_dir(path).unwrap().count(), 0);
+        memory.remove_all();
+        assert!(!places[0].parent().unwrap().parent().unwrap().exists());
     }
 
     #[test]

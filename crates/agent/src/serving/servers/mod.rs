@@ -4,6 +4,7 @@
 mod fixtures;
 pub(super) mod folder;
 mod measure;
+pub(crate) mod memory;
 mod own_program;
 mod readiness;
 mod reload;
@@ -23,6 +24,7 @@ use net::folder::Folder;
 use net::os;
 
 use self::folder::{OUTPUT, ServerFolder};
+use self::memory::MemoryFolder;
 use self::own_program::OwnProgram;
 use self::server::{Server, describe};
 use self::user::ServerUser;
@@ -45,6 +47,7 @@ pub(crate) struct Servers {
     pub(crate) path: PathBuf,
     /// Belongs to this process's user.
     folder: Folder,
+    memory: MemoryFolder,
     /// The folders of servers, also of stopped ones.
     pub(crate) folders: BTreeMap<String, ServerFolder>,
     running: BTreeMap<String, Server>,
@@ -74,6 +77,7 @@ impl Servers {
             io::Error::new(error.kind(), why)
         })?;
         Ok(Self {
+            memory: MemoryFolder::next_to(&name),
             path: temporary.join(name),
             folder,
             folders: BTreeMap::new(),
@@ -108,6 +112,7 @@ impl Servers {
         self.folders.remove(server);
         let made = self
             .remove(server)
+            .and_then(|()| self.memory.remove(server))
             .and_then(|()| ServerFolder::make(&self.folder, &self.path, server, user));
         let folder = made.map_err(|e| format!("cannot make a folder for `{server}`: {e}"))?;
         let path = folder.path().to_owned();
@@ -243,6 +248,7 @@ impl Servers {
             sleep(Duration::from_millis(5));
         }
         self.folders.clear();
+        self.memory.remove_all();
         let _ = net::folder::remove_all(&self.path);
     }
 }

@@ -28,7 +28,7 @@ impl Servers {
             .get_mut(&order.server)
             .ok_or_else(|| format!("`{}` has no folder yet", order.server))?;
         folder
-            .fill(order)
+            .fill(order, &mut self.memory)
             .map_err(|e| format!("cannot write the files of `{}`: {e}", order.server))?;
         let output = folder
             .output()

@@ -5,5 +5,5 @@ mod request;
 mod session;
 
 pub(crate) use fetch::fetch;
-pub(crate) use request::{EncodedRequest, frames};
+pub(crate) use request::{EncodedRequest, frames, frames_of_shared};
 pub(crate) use session::{Polled, Session, error_name};

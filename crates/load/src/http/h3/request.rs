@@ -1,5 +1,7 @@
 //! A request as HTTP/3 sends it.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use net::h3::{frame, qpack};
 
@@ -38,4 +40,27 @@ pub(crate) fn frames(section: &[u8], body: &[u8]) -> Bytes {
         frames.extend_from_slice(body);
     }
     frames.into()
+}
+
+/// The same in two parts, the second of which is the body itself.
+pub(crate) fn frames_of_shared(section: &[u8], body: Arc<[u8]>) -> [Bytes; 2] {
+    let mut heads = Vec::with_capacity(section.len() + 18);
+    frame::headers(&mut heads, section);
+    frame::data_head(&mut heads, body.len() as u64);
+    [heads.into(), Bytes::from_owner(body)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shared_body_is_sent_from_where_it_is() {
+        let body: Arc<[u8]> = Arc::from(vec![b'x'; 20_000]);
+        let parts = [(); 2].map(|()| frames_of_shared(b"section", body.clone()));
+        for [_, sent] in &parts {
+            assert_eq!(sent.as_ptr(), body.as_ptr());
+        }
+        assert_eq!(parts[0].concat(), frames(b"section", &body));
+    }
 }

@@ -14,6 +14,9 @@ use crate::http::session::{Answer, Fields, NO_FIELDS, Overhead, RemainingContent
 /// The most bytes of an answer's field section.
 const SECTION_MAX: usize = 64 * 1024;
 
+/// The bytes of a request: its frames, and behind them a body that is not copied.
+type Parts = [Bytes; 2];
+
 /// What changed on the connection.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Polled {
@@ -58,7 +61,7 @@ pub(crate) struct Session {
     /// One bit for each type of critical stream that the server has opened.
     has_uni: u8,
     /// The rest of requests for which the windows had too little room.
-    unsent: Vec<(u32, Bytes)>,
+    unsent: Vec<(u32, Parts)>,
     text: Vec<u8>,
     overhead: Overhead,
     /// The header fields that were decoded last, if they are kept.
@@ -130,7 +133,7 @@ impl Session {
         place: u32,
         request: &EncodedRequest,
     ) -> bool {
-        let frames = || request.frames.clone();
+        let frames = || [request.frames.clone(), Bytes::new()];
         self.request_of(connection, place, frames, request.is_head)
     }
 
@@ -139,7 +142,7 @@ impl Session {
         &mut self,
         connection: &mut Connection,
         place: u32,
-        frames: impl FnOnce() -> Bytes,
+        frames: impl FnOnce() -> Parts,
         is_head: bool,
     ) -> bool {
         if self.is_ending {
@@ -162,19 +165,17 @@ impl Session {
     }
 
     /// Sends the bytes of a request, the last of which ends the stream.
-    fn send(&mut self, connection: &mut Connection, place: u32, bytes: Bytes) {
+    fn send(&mut self, connection: &mut Connection, place: u32, mut parts: Parts) {
         let Some(id) = self.streams[place as usize].id else {
             return;
         };
-        let mut parts = [bytes];
         let mut stream = connection.send_stream(id);
         match stream.write_chunks(&mut parts) {
-            Ok(_) if parts[0].is_empty() => {
+            Ok(_) if parts.iter().all(Bytes::is_empty) => {
                 let _ = stream.finish();
             }
             Ok(_) | Err(quic::WriteError::Blocked) => {
-                let [rest] = parts;
-                self.unsent.push((place, rest));
+                self.unsent.push((place, parts));
             }
             // The server wants no more of the request, but still answers it.
             Err(_) => {}
@@ -250,8 +251,8 @@ impl Session {
                     let place = self.place(id);
                     let found = self.unsent.iter().position(|(of, _)| Some(*of) == place);
                     if let Some(at) = found {
-                        let (place, bytes) = self.unsent.swap_remove(at);
-                        self.send(connection, place, bytes);
+                        let (place, parts) = self.unsent.swap_remove(at);
+                        self.send(connection, place, parts);
                     }
                 }
                 Event::Stream(StreamEvent::Stopped { id, .. }) => {

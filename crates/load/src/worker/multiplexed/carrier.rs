@@ -76,7 +76,10 @@ impl Carrier {
                 session.request_of(place, (head, body), kept, is_head)
             }
             Carrier::H3(link) => {
-                let frames = || h3::frames(head, body);
+                let frames = || match &rendered.shared {
+                    Some(shared) => h3::frames_of_shared(head, shared.clone()),
+                    None => [h3::frames(head, body), Default::default()],
+                };
                 let connection = &mut link.client.connection;
                 link.session.request_of(connection, place, frames, is_head)
             }

@@ -23,6 +23,8 @@ fn trials(blocks: u32, failed: impl Fn(u32, &str) -> u64) -> Vec<Trial> {
                     back_s: Some(6.0),
                     in_rotation_after_s: (failed > 0).then_some(1.5),
                     looked_for_s: 4.0,
+                    left_after_s: (failed == 0).then_some(0.2),
+                    watched_for_s: 3.0,
                     connections_max: Some(7),
                     ..EventReading::default()
                 }],
@@ -65,9 +67,19 @@ fn failures_are_compared_also_where_one_side_has_none() {
     let balance = row("balance").and_then(|row| row.events.clone()).unwrap();
     assert_eq!(balance.failed_share_at_most, Some(3e-5));
     assert_eq!((balance.not_in_rotation, balance.were_back), (5, 5));
+    assert_eq!((balance.left_after_s, balance.not_left), (Some(0.2), 0));
+    let limits = balance.left_after_s_low.zip(balance.left_after_s_high);
+    assert!(
+        limits.is_some_and(|(low, high)| low < 0.2 && 0.2 < high && high < 0.25),
+        "{limits:?}"
+    );
     let direct = row("direct").and_then(|row| row.events.clone()).unwrap();
     assert_eq!((direct.failed_min, direct.failed_max), (4_010, 4_050));
     assert_eq!(direct.in_rotation_after_s, Some(1.5));
+    assert_eq!(
+        (direct.left_after_s, direct.not_left, direct.were_lost),
+        (None, 5, 5)
+    );
     assert_eq!(direct.failed_share_at_most, None);
 }
 

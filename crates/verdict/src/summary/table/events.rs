@@ -1,10 +1,11 @@
 //! Failures and recovery in the table of figures.
 
-use readings::{EventReading, EventsReading};
+use readings::{EVENT_ROW_MS, EventReading, EventsReading};
 use serde::Serialize;
 
 use crate::Metric;
 use crate::comparison::events::{Side, at_most, is_applicable};
+use crate::stats::student::t_quantile;
 use crate::trial::cells::Cell;
 
 /// Failures and recovery of a subject under a condition, over its valid trials.
@@ -38,6 +39,15 @@ pub struct EventsRow {
     /// The longest that a good answer took which came after the first event, of all trials; absent
     /// likewise.
     pub longest_response_s: Option<f64>,
+    /// Mean time until the load had left a server that was lost, where it had.
+    pub left_after_s: Option<f64>,
+    /// Its interval with 95% confidence, of two trials and more.
+    pub left_after_s_low: Option<f64>,
+    pub left_after_s_high: Option<f64>,
+    /// How often the load had not left a server before it was back.
+    pub not_left: usize,
+    /// How often a server was lost whose usual share is known.
+    pub were_lost: usize,
     /// Mean time until a server that was back had its share of the load again, where it had.
     pub in_rotation_after_s: Option<f64>,
     /// How often a server that came back did not get its share within the window.
@@ -77,6 +87,10 @@ impl EventsRow {
             .filter(|event| event.back_s.is_some() && event.has_rotation())
             .filter(|event| event.is_rotation_known())
             .collect();
+        let lost = all.iter().flat_map(|one| &one.events);
+        let lost: Vec<&EventReading> = lost.filter(|event| event.watched_for_s > 0.0).collect();
+        let left: Vec<f64> = lost.iter().filter_map(|event| event.left_after_s).collect();
+        let left_limits = limits(&left, f64::from(EVENT_ROW_MS as u32) / 1e3);
         let reloads = all.iter().flat_map(|one| &one.events);
         let reloads: Vec<&EventReading> = reloads.filter(|event| event.is_reload()).collect();
         let in_effect = reloads.iter().filter_map(|event| event.in_effect_after_s);
@@ -103,6 +117,11 @@ impl EventsRow {
             not_full_at_end: affected.saturating_sub(full.len()),
             longest_silence_s: longest(&all, |one| one.longest_silence_s),
             longest_response_s: longest(&all, |one| one.longest_response_s),
+            left_after_s: mean(&left),
+            left_after_s_low: left_limits.map(|limits| limits.0),
+            left_after_s_high: left_limits.map(|limits| limits.1),
+            not_left: lost.len() - left.len(),
+            were_lost: lost.len(),
             in_rotation_after_s: mean(&in_rotation),
             not_in_rotation: back.len() - in_rotation.len(),
             were_back: back.len(),
@@ -152,4 +171,31 @@ fn longest(all: &[&EventsReading], time_s: fn(&EventsReading) -> Option<f64>) ->
 
 fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// Student's interval of a mean of times, each of which is known to a step. Times that are all alike show
+/// nothing of the step, so its rounding is added to their variance. `None` of fewer than two.
+fn limits(times_s: &[f64], step_s: f64) -> Option<(f64, f64)> {
+    let count = times_s.len() as f64;
+    let mean = mean(times_s).filter(|_| times_s.len() > 1)?;
+    let squares: f64 = times_s.iter().map(|time_s| (time_s - mean).powi(2)).sum();
+    let variance = squares / (count - 1.0) + step_s.powi(2) / 12.0;
+    let half = t_quantile(0.5 + CONFIDENCE / 2.0, count - 1.0) * (variance / count).sqrt();
+    Some(((mean - half).max(0.0), mean + half))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interval_of_a_time_is_students_and_never_finer_than_its_step() {
+        let (low, high) = limits(&[1.0, 1.2, 1.4], 0.0).unwrap();
+        // 4.303 times the standard error of 0.2 over the root of three.
+        assert!((low - 0.7032).abs() < 1e-3 && (high - 1.6968).abs() < 1e-3);
+        let (low, high) = limits(&[0.0; 5], 0.1).unwrap();
+        assert_eq!(low, 0.0);
+        assert!((high - 0.0358).abs() < 1e-3, "{high}");
+        assert_eq!(limits(&[1.0], 0.1), None);
+    }
 }

@@ -210,6 +210,7 @@ impl Started {
         let start = Order::Start(StartServer {
             server: name.to_owned(),
             dirs: rendered.dirs,
+            memory_dirs: rendered.memory_dirs,
             files: rendered.files.into_iter().map(file).collect(),
             command: rendered.command,
             env: rendered.env,
