@@ -6,6 +6,7 @@
 //! `proptest-regressions`.
 
 mod early_answers;
+mod hostile_back_ends;
 mod messages;
 mod peers;
 mod stalled;

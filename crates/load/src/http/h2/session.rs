@@ -66,7 +66,10 @@ pub(crate) struct Session {
     /// them.
     half_open: Vec<u32>,
     overhead: Overhead,
-    /// The header fields that were decoded last, if they are kept.
+    /// The header block that was decoded last, and what it says.
+    block: Vec<u8>,
+    section: AnswerFields,
+    /// Its fields, if they are kept.
     fields: Option<Box<Fields>>,
 }
 
@@ -101,6 +104,8 @@ impl Session {
             unsent: Vec::new(),
             half_open: Vec::new(),
             overhead: Overhead::default(),
+            block: Vec::new(),
+            section: AnswerFields::default(),
             fields: None,
         }
     }
@@ -461,19 +466,16 @@ impl Session {
         each(Answer::Malformed { place, what });
     }
 
-    fn headers(
-        &mut self,
-        stream: u32,
-        end_stream: bool,
-        block: &[u8],
-        each: &mut impl FnMut(Answer<'_>),
-    ) -> Result<(), H2Error> {
-        let mut section = AnswerFields::default();
+    /// Decodes a header block, also for a stream that was given up: the decoder needs all of them.
+    ///
+    /// # Errors
+    /// When it is not HPACK: the connection ends then.
+    fn decode(&mut self, block: &[u8]) -> Result<(), H2Error> {
         let mut fields = self.fields.as_deref_mut();
         if let Some(fields) = &mut fields {
             fields.clear();
         }
-        // Also for a stream that was given up: the decoder needs all header blocks.
+        let mut section = AnswerFields::default();
         self.decoder.decode(block, |name, value| {
             section.take(name, value);
             if let Some(fields) = &mut fields {
@@ -481,6 +483,25 @@ impl Session {
             }
             Ok(())
         })?;
+        self.section = section;
+        self.block.clear();
+        self.block.extend_from_slice(block);
+        Ok(())
+    }
+
+    fn headers(
+        &mut self,
+        stream: u32,
+        end_stream: bool,
+        block: &[u8],
+        each: &mut impl FnMut(Answer<'_>),
+    ) -> Result<(), H2Error> {
+        // The same block says the same, as there is no dynamic table. Most answers differ from the last one
+        // in their date alone.
+        if self.block != block {
+            self.decode(block)?;
+        }
+        let section = &self.section;
         let Some(place) = self.place(stream) else {
             return self.late_frame(stream);
         };

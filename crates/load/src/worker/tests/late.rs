@@ -120,3 +120,51 @@ fn a_connection_that_ends_before_an_answer_and_was_not_idle_is_an_error() {
     assert!(done.reading.errors_all.read > 0);
     assert_eq!(done.reading.resent, 0);
 }
+
+/// Requests of an open loop with a pause of so many ms, on a server that closes connections which were
+/// idle for 1.5 s.
+fn with_a_pause(pause_ms: u64) -> Done {
+    let stage = |duration_ms, per_s| Stage {
+        duration: ms(duration_ms),
+        from_per_s: per_s,
+        to_per_s: per_s,
+    };
+    let mut segment = Segment::open(1_000.0, Stop::After(ms(200 + pause_ms)));
+    segment.stages = vec![
+        stage(100, 1_000.0),
+        stage(pause_ms, 0.0),
+        stage(100, 1_000.0),
+    ];
+    run_thread(&job(4, segment), 0, |io| io.idle_limit = Some(1_500 * MS))
+}
+
+#[test]
+fn requests_behind_a_pause_are_sent_when_they_are_due_and_on_new_connections_where_the_old_ended() {
+    for (pause_ms, reopened) in [(1_000, 0), (3_000, 4)] {
+        let done = with_a_pause(pause_ms);
+        assert_eq!(
+            done.reading.errors_all.total(),
+            0,
+            "{:?}",
+            done.reading.wrong
+        );
+        assert_eq!(done.reading.requests, 200);
+        let resent = done.reading.resent;
+        assert_eq!((resent, done.reading.connects), (reopened, 4 + reopened));
+        let due = |number: u64| match number {
+            0..100 => number * MS,
+            _ => (number + pause_ms) * MS,
+        };
+        for number in 0..200 {
+            // A poll without events, or one that waits for a microsecond at least.
+            let is_sent = |sent: &&u64| (0..=2_000).contains(&sent.wrapping_sub(due(number)));
+            assert!(done.sent.iter().any(|sent| is_sent(&sent)), "{number}");
+        }
+        assert_eq!(done.sent.len() as u64, 200 + resent);
+        // The time until the server closes counts as a part of the answer.
+        let longest_us = done.reading.response.quantile_us(1.0);
+        let most_us = if resent > 0 { 610.0 } else { 305.0 };
+        assert!(longest_us < most_us, "{longest_us}");
+        assert!(done.reading.schedule_lag.quantile_us(1.0) < 3.0);
+    }
+}
