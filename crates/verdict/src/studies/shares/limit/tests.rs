@@ -60,7 +60,7 @@ fn a_limit_that_lets_too_many_through_is_named_with_its_interval() {
     assert!(high - low < 0.002, "{found:?}");
     let text = words::limiting(found);
     text.has("lets too many requests through: 566/s, a deviation of +13.12% [+13.07%, +13.17%]");
-    text.has("against its limit of 500/s");
+    text.has("from its limit of 500/s");
 }
 
 #[test]
