@@ -168,17 +168,19 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         }
     }
 
-    /// In a segment by count: gives up exchanges that are open once nothing else can be sent, and none
-    /// has begun or ended for the time limit of an answer. Those without an end would keep the segment
-    /// for ever, however much they say.
+    /// In a segment by count: gives up exchanges that are open once nothing else can be sent, none has
+    /// begun or ended for the time limit of an answer, and each has given a sign since. Those without an
+    /// end would keep the segment for ever, however much they say. One without such a sign is not given
+    /// up: it is about to time out, as silent.
     pub(super) fn give_up_endless(&mut self) {
         let own = self.worker.conns_of[self.target].clone();
-        let (mut open, mut changed) = (0, self.last_done);
+        let (mut open, mut changed, mut heard) = (0, self.last_done, u64::MAX);
         for conn in &self.worker.conns[own.clone()] {
             match conn.state {
                 State::Waiting if conn.exchange.is_open() => {
                     open += 1;
                     changed = changed.max(conn.sent);
+                    heard = heard.min(conn.exchange.last_sign());
                 }
                 State::Closed | State::Idle => {}
                 State::Connecting | State::Waiting | State::Resting => return,
@@ -186,7 +188,7 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
         }
         let may_send = P::OPEN && open < own.len() && (self.rule.is_open() || self.waiting() > 0);
         let limit = ns(self.worker.job.timeout);
-        if open == 0 || may_send || self.now <= changed.saturating_add(limit) {
+        if open == 0 || may_send || heard <= changed.saturating_add(limit) {
             return;
         }
         self.rule.stop();

@@ -152,6 +152,44 @@ fn silence_and_what_cuts_a_stream_are_failures() {
     }
 }
 
+/// The head is a sign: a stream is silent from then on, and times out later than its request says.
+#[test]
+fn a_stream_that_ends_with_its_head_is_silent_however_late_that_is() {
+    for io in BOTH {
+        let server = Server::start(|peer| {
+            if peer.request() {
+                std::thread::sleep(ms(150));
+                peer.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n");
+                std::thread::sleep(ms(600));
+            }
+        });
+        let target = streams(server.address, "/");
+        let mut job = job(io, target, 2, 1, Stop::Requests(2));
+        job.timeout = ms(200);
+        let reading = one(&job);
+        let timeouts = reading.errors_all.timeout;
+        assert_eq!((reading.requests, timeouts), (0, 2), "{io:?}");
+        assert_eq!(ends(&reading), [("silent", 2)], "{io:?}");
+    }
+}
+
+#[test]
+fn streams_without_an_end_do_not_keep_a_load_of_a_number() {
+    let origin = origin();
+    for io in BOTH {
+        let target = streams(origin.address(), "/events/0?every=10ms");
+        for target in [target.clone(), over_h2(target, 2)] {
+            let connections = if target.http2.is_some() { 1 } else { 2 };
+            let mut job = job(io, target, connections, 1, Stop::Requests(2));
+            job.timeout = ms(200);
+            let reading = one(&job);
+            let timeouts = reading.errors_all.timeout;
+            assert_eq!((reading.requests, timeouts), (0, 2), "{io:?}");
+            assert_eq!(ends(&reading), [("window", 2)], "{io:?}");
+        }
+    }
+}
+
 #[test]
 fn a_stall_shows_in_every_event_that_was_due_in_it() {
     let origin = origin();

@@ -426,6 +426,29 @@ fn a_stream_that_outlasts_the_window_is_no_failure() {
 }
 
 #[test]
+fn a_stream_of_the_server_that_ends_with_its_head_is_silent() {
+    for io in BOTH {
+        let address = server(|link, asked| {
+            std::thread::sleep(Duration::from_millis(100));
+            link.head(asked.stream, &HEAD, false);
+            true
+        });
+        let grpc = Grpc {
+            call: CallKind::ServerStream,
+            ..Grpc::default()
+        };
+        let mut target = target(address, grpc, b"hi");
+        target.http2 = Some(Http2 { streams: 1 });
+        let mut job = job(io, target, Stop::Requests(2));
+        job.timeout = Duration::from_millis(200);
+        let reading = in_time("silent", move || one(&job));
+        let timeouts = reading.errors_all.timeout;
+        assert_eq!((reading.requests, timeouts), (0, 2), "{io:?}");
+        assert_eq!(ends(&reading), [("silent", 2)], "{io:?}");
+    }
+}
+
+#[test]
 fn what_a_method_answers_is_known_before_the_load() {
     let address = server(|link, asked| {
         match value(&asked.fields, ":path") {
