@@ -16,8 +16,7 @@ use crate::common::{Origin, Place};
 const LONG: Duration = Duration::from_secs(20);
 const EVENTS: usize = 10;
 /// It ends the connection, and says so: a proxy may otherwise ask its next request there.
-const NO_CONTENT: &[u8] =
-    b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+const NO_CONTENT: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
 /// Starts a server in front of a back end; `None` where it is not installed.
 fn start(name: &str, params: &str, back: SocketAddr) -> Option<Started> {
