@@ -74,10 +74,10 @@ impl Cache {
             return Err(error("other users may write into it".to_owned()));
         }
         let tag = root.join(TAG_FILE);
+        // Looked at before the tag, which another run may be writing at this moment.
+        let present = names(&root);
         if !tag.exists() {
-            let is_other = |name: &String| name != installed::PACKAGES;
-            let is_empty = !names(&root).iter().any(is_other);
-            if !is_empty {
+            if present.iter().any(|name| name != installed::PACKAGES) {
                 let why =
                     "it has other files; expected an empty folder, or one that does not exist";
                 return Err(error(why.to_owned()));
@@ -297,6 +297,21 @@ mod tests {
 
     fn place() -> PathBuf {
         std::env::temp_dir().join(format!("weigh-cache-{:016x}", fastrand::u64(..)))
+    }
+
+    #[test]
+    fn runs_that_open_a_new_cache_at_once_all_may_use_it() {
+        for _ in 0..200 {
+            let dir = place();
+            std::thread::scope(|scope| {
+                let open = || Cache::open(Some(&dir)).map(drop).map_err(|e| e.to_string());
+                let runs = [(); 8].map(|()| scope.spawn(open));
+                for run in runs {
+                    assert_eq!(run.join().unwrap(), Ok(()));
+                }
+            });
+            fs::remove_dir_all(dir).unwrap();
+        }
     }
 
     #[test]
