@@ -28,7 +28,7 @@ mod unusable;
 mod warm_up;
 
 /// Two servers side by side; two blocks of three trials, as the baseline `a` is measured twice.
-const TWO: &str = include_str!("two.toml");
+const TWO: &str = include_str!("fake/two.toml");
 
 struct Folder(PathBuf);
 

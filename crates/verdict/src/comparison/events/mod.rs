@@ -241,6 +241,17 @@ pub(crate) fn at_most(requests: u64) -> f64 {
     (RULE_OF_THREE / requests.max(1) as f64).min(1.0)
 }
 
+/// How many of all its requests a side failed.
+fn failures_of(subject: &str, side: &Noticed) -> FailuresOf {
+    FailuresOf {
+        subject: subject.to_owned(),
+        requests: side.requests,
+        failed: side.failed,
+        events: None,
+        at_most: at_most(side.requests),
+    }
+}
+
 /// The counts behind a difference.
 pub(crate) fn note(
     metric: Metric,
@@ -252,13 +263,7 @@ pub(crate) fn note(
     match metric {
         Metric::FailedShare => {
             let sides = sides.filter(|(_, side)| side.requests > 0);
-            let sides = sides.map(|(subject, side)| FailuresOf {
-                subject: subject.to_owned(),
-                requests: side.requests,
-                failed: side.failed,
-                events: None,
-                at_most: at_most(side.requests),
-            });
+            let sides = sides.map(|(subject, side)| failures_of(subject, side));
             some(sides.collect()).map(Note::Failures)
         }
         Metric::FailuresPerEvent => {
@@ -283,13 +288,7 @@ pub(crate) fn note(
                 return None;
             }
             let sides = sides.filter(|(_, side)| side.failed > 0);
-            let sides = sides.map(|(subject, side)| FailuresOf {
-                subject: subject.to_owned(),
-                requests: side.requests,
-                failed: side.failed,
-                events: None,
-                at_most: at_most(side.requests),
-            });
+            let sides = sides.map(|(subject, side)| failures_of(subject, side));
             some(sides.collect()).map(Note::LeavesOut)
         }
         Metric::FullRateAfterS => {
