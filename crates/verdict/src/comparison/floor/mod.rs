@@ -1,12 +1,16 @@
 //! The noise floor: the baseline against itself.
 
+use std::collections::BTreeSet;
+
+use readings::Condition;
+
 use crate::comparison::events;
 use crate::comparison::pairs::pooling::pool_of;
 use crate::comparison::pairs::spread::{Spreads, is_separate};
 use crate::stats::dependence::Widening;
 use crate::stats::sample::{Sample, error_of_mean};
 use crate::stats::student::t_quantile;
-use crate::trial::cells::Cells;
+use crate::trial::cells::{Cell, Cells};
 use crate::{FEWEST_BLOCKS, Metric, NoiseFloor, Rules};
 
 /// The noise floor of every condition and metric that the baseline's second copy was measured for.
@@ -22,6 +26,8 @@ pub(crate) fn noise_floor(
             (of_drivers || !metric.is_of_driver())
                 && !metric.is_uncompared()
                 && cells.shows(*metric)
+                && (*metric != Metric::ServerRssBytesMax
+                    || !shares_all_servers(cells, place, rules))
         };
         for metric in Metric::ALL.into_iter().filter(compared) {
             let Some(pool) = pool_of(cells, place, metric) else {
@@ -62,6 +68,20 @@ pub(crate) fn noise_floor(
         }
     }
     floors
+}
+
+/// Whether other subjects use all servers of the baseline under a condition: their memory may grow with
+/// the requests of all, while the copy, a second back end then, has its own requests alone.
+fn shares_all_servers(cells: &Cells<'_>, place: &Condition, rules: &Rules) -> bool {
+    let its = |cell: &Cell<'_>| !cell.trial.baseline_copy && cell.trial.condition == *place;
+    let servers = |is_baseline: bool| -> BTreeSet<&String> {
+        let own = cells.counted().filter(|cell| its(cell));
+        let own = own.filter(|cell| (cell.trial.subject == rules.baseline) == is_baseline);
+        let probed = own.filter_map(|cell| cell.reading()?.probed.as_ref());
+        probed.flat_map(|seen| seen.servers.keys()).collect()
+    };
+    let (own, others) = (servers(true), servers(false));
+    !own.is_empty() && own.is_subset(&others)
 }
 
 /// Half the width of the floor's interval after `blocks` blocks, as a log ratio.

@@ -6,7 +6,7 @@ use crate::fixtures::{
 };
 use crate::summary::*;
 use crate::{Bound, Metric, Note, Verdict};
-use readings::{FailureCause, ServerReading};
+use readings::{FailureCause, ServerMetrics, ServerReading, SystemMetrics};
 
 /// Ten blocks in which the balancer keeps `share` of the throughput; the client is the bottleneck
 /// for the sides named in the blocks named.
@@ -207,6 +207,37 @@ fn differences_within_a_biased_floor_are_withheld_and_larger_ones_stand() {
         let within = matches!(c.notes.last(), Some(Note::WithinFloor(_)));
         assert_eq!(within, expected == Verdict::Inconclusive);
     }
+}
+
+/// The copy of the baseline has servers of its own: those of the first are kept busy by both subjects,
+/// and memory may grow with every request.
+#[test]
+fn memory_of_servers_that_subjects_share_has_no_noise_floor() {
+    let floors = |balance_on: &str| {
+        let mut trials = throughput_blocks(&[(1000.0, 990.0); 5]);
+        for one in &mut trials {
+            let server = match one.subject.as_str() {
+                "direct" => "origin",
+                _ => balance_on,
+            };
+            let metrics = ServerMetrics {
+                rss_bytes_max: if one.baseline_copy { 140 } else { 240 } * 1_000_000,
+                ..ServerMetrics::default()
+            };
+            measured(&mut one.outcome).probed = Some(SystemMetrics {
+                servers: [(server.to_owned(), metrics)].into(),
+                ..SystemMetrics::default()
+            });
+        }
+        let floors = analyse(&header(5), &trials).noise_floor;
+        let of_memory = floors
+            .iter()
+            .filter(|one| one.metric == Metric::ServerRssBytesMax);
+        (floors.len(), of_memory.count())
+    };
+    let (all, of_memory) = floors("balance");
+    assert_eq!(of_memory, 1);
+    assert_eq!(floors("origin"), (all - 1, 0));
 }
 
 /// Latencies of 115 and 117 us of which 90 us are the client's lag: the servers took 25 and 27 us.
