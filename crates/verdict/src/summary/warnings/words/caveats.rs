@@ -141,6 +141,16 @@ fn drifts(kind: &[&Warning]) -> String {
     both.collect::<Vec<_>>().join(" ")
 }
 
+/// `TLS_AES_128_GCM_SHA256 and TLS_AES_256_GCM_SHA384`: what only one of two lists has.
+fn different_parts(one: &str, other: &str) -> String {
+    let only = |of: &str, against: &str| {
+        let against: Vec<&str> = against.split(", ").collect();
+        let parts = of.split(", ").filter(|part| !against.contains(part));
+        parts.collect::<Vec<_>>().join(", ")
+    };
+    format!("{} and {}", only(one, other), only(other, one))
+}
+
 /// A kind of warning in a line, by its first.
 fn caveat(kind: &[&Warning]) -> Option<String> {
     let at: Vec<&Place> = kind.iter().filter_map(|one| one.place()).collect();
@@ -167,8 +177,13 @@ fn caveat(kind: &[&Warning]) -> Option<String> {
             rate(*answered_per_s),
             rate(*offered_per_s)
         ),
-        Warning::TlsDiffers { other, .. } => {
-            format!("{at} and {other} do not use the same TLS, which is a part of the difference.")
+        Warning::TlsDiffers { at, other, agreed } => {
+            let [one, another] = agreed.each_ref().map(|agreed| agreed.words());
+            format!(
+                "{} and {other} do not use the same TLS ({}), which is a part of the difference.",
+                at.subject,
+                different_parts(&one, &another)
+            )
         }
         Warning::ConnectionsDiffer {
             other, per_request, ..
@@ -312,6 +327,28 @@ mod tests {
                 blocks,
             }),
         }
+    }
+
+    #[test]
+    fn what_differs_of_tls_is_named_once_for_all_conditions() {
+        let agreed = |suite: &str| readings::Negotiated {
+            version: "1.3".into(),
+            suite: suite.into(),
+            group: None,
+            alpn: None,
+            key: None,
+            sessions: 3,
+        };
+        let of = |level: &str| Warning::TlsDiffers {
+            at: place("a", level),
+            other: "b".into(),
+            agreed: [agreed("X"), agreed("Y")],
+        };
+        let (one, other) = (of("8"), of("32"));
+        assert_eq!(
+            caveat(&[&one, &other]).as_deref(),
+            Some("a and b do not use the same TLS (X and Y), which is a part of the difference.")
+        );
     }
 
     #[test]
