@@ -224,7 +224,7 @@ fn a_runs_growth_is_found_by_subject_and_said() {
     assert!((over.difference.value - 2_000.0).abs() < 100.0);
     let text = words::growth(&found[1]);
     assert!(text.starts_with("balance: peak memory of all servers rises by "));
-    assert!(text.contains(" per route ("), "{text}");
+    assert!(text.contains(" per 1,000 routes ("), "{text}");
     assert!(text.contains(" more than direct."), "{text}");
     assert!(text.contains("over 6 blocks"), "{text}");
     let none = crate::analyse(&run([0.0, 0.0], 2e4)).growth;

@@ -11,7 +11,7 @@ use crate::summary::ranking::words::short;
 
 /// How a metric of a subject changes with a factor.
 pub fn growth(of: &Growth) -> String {
-    let per = per(&of.slope);
+    let per = per(&of.slope).max(per_of_range(of));
     let slope = with_interval(of.metric, &of.slope, per);
     let each = each(per, &of.factor);
     let what = of.metric.words();
@@ -139,25 +139,15 @@ fn compared(metric: Metric, over: &GrowthOver, per: f64) -> Option<String> {
     let (low, high) = over.difference.interval()?;
     let baseline = &over.baseline;
     let amount = |v: f64| signed(metric, v * per);
+    let value = over.difference.value;
+    let above = between([value, low, high].map(amount));
     Some(match Growing::of(&over.difference) {
-        Growing::NotShown => format!(
-            "; no difference from {baseline} was shown ({} [{}, {}])",
-            amount(over.difference.value),
-            amount(low),
-            amount(high)
-        ),
-        Growing::Rises => format!(
-            "; {} [{}, {}] more than {baseline}",
-            amount(over.difference.value),
-            amount(low),
-            amount(high)
-        ),
-        Growing::Falls => format!(
-            "; {} [{}, {}] less than {baseline}",
-            amount(-over.difference.value),
-            amount(-high),
-            amount(-low)
-        ),
+        Growing::NotShown => format!("; no difference from {baseline} was shown ({above})"),
+        Growing::Rises => format!("; {above} more than {baseline}"),
+        Growing::Falls => {
+            let below = between([-value, -high, -low].map(amount));
+            format!("; {below} less than {baseline}")
+        }
     })
 }
 
@@ -185,15 +175,17 @@ fn bent(of: &Growth, bend: &Bend) -> String {
     )
 }
 
+/// A value and its interval, a unit per request once: `0.48 [0.40, 0.56] us/request`.
+fn between([value, low, high]: [String; 3]) -> String {
+    let unit = value.find(" us/").map_or("", |at| &value[at..]);
+    let bare = |text: &str| text.strip_suffix(unit).unwrap_or(text).to_owned();
+    format!("{} [{}, {}]{unit}", bare(&value), bare(&low), bare(&high))
+}
+
 fn with_interval(metric: Metric, slope: &Slope, per: f64) -> String {
     let amount = |v: f64| signed(metric, v * per);
     match slope.interval() {
-        Some((low, high)) => format!(
-            "{} [{}, {}]",
-            amount(slope.value),
-            amount(low),
-            amount(high)
-        ),
+        Some((low, high)) => between([slope.value, low, high].map(amount)),
         None => amount(slope.value),
     }
 }
@@ -222,7 +214,7 @@ fn each(per: f64, factor: &str) -> String {
         Some(one) if per == 1.0 => format!("per {one}"),
         Some(_) => format!("per {} {factor}", number_text(per)),
         None if per == 1.0 => format!("per unit of {factor}"),
-        None => format!("per {} of {factor}", number_text(per)),
+        None => format!("per {} units of {factor}", number_text(per)),
     }
 }
 
