@@ -256,6 +256,25 @@ impl Columns {
         self
     }
 
+    /// What happened around events, without what else the table has.
+    pub fn of_events(table: &[SubjectRow]) -> Self {
+        let shown = [
+            "condition",
+            "subject",
+            FAILED,
+            FULL_RATE,
+            RESPONSE,
+            LEFT,
+            IN_ROTATION,
+            IN_EFFECT,
+        ];
+        let mut columns = Columns::empty(table.len());
+        for (name, numeric, cell) in ALL.into_iter().filter(|one| shown.contains(&one.0)) {
+            columns.add(name, numeric, table.iter().map(cell).collect());
+        }
+        columns
+    }
+
     /// The table's text; a column that no row has anything for is left out.
     pub fn of(table: &[SubjectRow]) -> Self {
         let mut columns = Columns::empty(table.len());
@@ -363,8 +382,8 @@ pub(crate) fn legend(figures: &Figures) -> String {
         (RESPONSE, "the longest that a good answer took from then on"),
         (
             LEFT,
-            "mean time until a lost server had less than half of its usual requests, counted by it, or \
-             failed or answered after 0.3 s, with its 95% interval",
+            "mean time until a lost server took less than half of its usual requests, by its own count and by \
+             those that failed or took over 0.3 s; with the 95% interval",
         ),
         (
             IN_ROTATION,

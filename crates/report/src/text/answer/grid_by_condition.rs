@@ -13,11 +13,13 @@ use crate::text::grid::grid;
 
 /// Characters of the head of a column.
 const HEAD_MAX: usize = 14;
+/// The most conditions that are numbered where heads would be cut.
+const NUMBERED_MAX: usize = 6;
 
 /// A grid for each metric, the first one whatever its length, the others as far as there is room.
 pub(super) fn grids(analysis: &Analysis, first: Metric, width: usize, room: usize) -> String {
     let order = order(&of_metric(analysis, first));
-    let mut out = String::new();
+    let mut out = legend(&of_metric(analysis, first), &order, width);
     let mut left_out = Vec::new();
     let metrics = BESIDE.into_iter().filter(|metric| *metric != first);
     for metric in [first].into_iter().chain(metrics) {
@@ -76,14 +78,15 @@ fn of(all: &[&Ranking], order: &[String], width: usize, room: usize) -> String {
         lead.push_str(&format!(", by {}", varied.join(", ")));
     }
     let mut out = format!("{}\n", ends_kept(&lead, width));
+    let heads = heads(all, order, &varied, width);
     let mut from = 0;
     while from < all.len() {
         let mut count = all.len() - from;
         // As many columns as fit beside each other.
-        let mut band = band(&all[from..], order, &varied);
+        let mut band = band(&all[from..], &heads[from..], order);
         while count > 1 && grid(&band, width).lines().count() > order.len() + 1 {
             count -= 1;
-            band = self::band(&all[from..from + count], order, &varied);
+            band = self::band(&all[from..from + count], &heads[from..], order);
         }
         let text = grid(&band, width);
         if from > 0 && out.lines().count() + text.lines().count() > room {
@@ -111,20 +114,57 @@ fn factors(all: &[&Ranking]) -> (Condition, Vec<String>) {
     (common, varied)
 }
 
-fn band(all: &[&Ranking], order: &[String], varied: &[String]) -> Columns {
+/// What differs between conditions, in full.
+fn levels(all: &[&Ranking], varied: &[String]) -> Vec<String> {
+    let of = |one: &&Ranking| {
+        let levels = varied.iter().filter_map(|name| one.condition.get(name));
+        let levels: Vec<&str> = levels.map(String::as_str).collect();
+        levels.join(", ")
+    };
+    all.iter().map(of).collect()
+}
+
+/// The heads of all columns: in full where all columns fit beside each other so, or numbers of
+/// [`legend`], or cut.
+fn heads(all: &[&Ranking], order: &[String], varied: &[String], width: usize) -> Vec<String> {
+    let full = levels(all, varied);
+    let fits = grid(&band(all, &full, order), width).lines().count() <= order.len() + 1;
+    let is_short = |head: &String| head.chars().count() <= HEAD_MAX;
+    if fits || full.iter().all(is_short) {
+        return full;
+    }
+    match all.len() <= NUMBERED_MAX {
+        true => (1..=all.len())
+            .map(|number| format!("({number})"))
+            .collect(),
+        false => full.iter().map(|head| ends_kept(head, HEAD_MAX)).collect(),
+    }
+}
+
+/// What the numbers in heads mean, where there are any.
+fn legend(all: &[&Ranking], order: &[String], width: usize) -> String {
+    let (_, varied) = factors(all);
+    let heads = heads(all, order, &varied, width);
+    let levels = levels(all, &varied);
+    let each = heads
+        .iter()
+        .zip(&levels)
+        .filter(|(head, _)| head.starts_with('('));
+    each.map(|(head, level)| format!("{}\n", ends_kept(&format!("{head} {level}"), width)))
+        .collect()
+}
+
+fn band(all: &[&Ranking], heads: &[String], order: &[String]) -> Columns {
     let mut columns = Columns::empty(order.len());
     let names = order.iter().map(|name| Some(ends_kept(name, NAME_MAX)));
     columns.add("subject", false, names.collect());
-    for one in all {
-        let levels = varied.iter().filter_map(|name| one.condition.get(name));
-        let levels: Vec<&str> = levels.map(String::as_str).collect();
-        let head = ends_kept(&levels.join(", "), HEAD_MAX);
+    for (one, head) in all.iter().zip(heads) {
         let row = |name: &String| one.rows.iter().find(|row| row.subject == *name);
         let cells = |cell: &dyn Fn(&Ranked) -> String| {
             order.iter().map(|name| row(name).map(cell)).collect()
         };
-        let value = |row: &Ranked| end(row, false).to_owned() + &words::cell(one.metric, row.value);
-        columns.add(&head, true, cells(&value));
+        let value = |row: &Ranked| end(row).to_owned() + &words::cell(one.metric, row.value);
+        columns.add(head, true, cells(&value));
         columns.add("#", true, cells(&|row| words::place(row.places)));
     }
     columns

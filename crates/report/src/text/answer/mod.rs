@@ -92,8 +92,8 @@ pub fn terminal(
 /// Where all of the rest is, with how many warnings that are not shown here.
 fn rest(folder: Option<&str>, left_out: usize, width: usize) -> String {
     let what = match left_out {
-        0 => "Everything".to_owned(),
-        more => format!("Everything, with {}", counted(more, "more warning")),
+        0 => "Full report".to_owned(),
+        more => format!("Full report, with {}", counted(more, "more warning")),
     };
     let text = match folder {
         Some(folder) => {

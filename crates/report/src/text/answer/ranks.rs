@@ -109,7 +109,7 @@ fn columns(
         add("", false, &|row| drawn(row, largest, bar));
     }
     add("value", true, &|row| {
-        end(row, true).to_owned() + &words::value(ranking.metric, row.value)
+        end(row).to_owned() + &words::value(ranking.metric, row.value)
     });
     if interval {
         add("95% interval", true, &|row| between(ranking.metric, row));
@@ -136,7 +136,7 @@ fn figures(analysis: &Analysis, ranking: &Ranking, metric: Metric) -> Option<Vec
     let own = beside(analysis, ranking).find(|one| one.metric == metric);
     let value = |subject: &str| {
         let ranked = own.and_then(|one| one.rows.iter().find(|row| row.subject == subject));
-        let bound = ranked.map_or("", |row| end(row, false));
+        let bound = ranked.map_or("", end);
         let in_table = || {
             let mut table = analysis.table.iter();
             let is_its =
@@ -163,13 +163,11 @@ fn of_row(row: &SubjectRow, metric: Metric) -> Option<f64> {
 }
 
 /// The sign before a figure of which one end alone is known.
-pub(super) fn end(row: &Ranked, is_spaced: bool) -> &'static str {
-    match (row.bound, row.ratio, is_spaced) {
-        (Some(Bound::AtLeast), _, true) => ">= ",
-        (Some(Bound::AtLeast), _, false) => ">",
+pub(super) fn end(row: &Ranked) -> &'static str {
+    match (row.bound, row.ratio) {
+        (Some(Bound::AtLeast), _) => ">= ",
         // Too few answers stand behind a quantile.
-        (Some(Bound::AtMost), None, true) => "<= ",
-        (Some(Bound::AtMost), None, false) => "<",
+        (Some(Bound::AtMost), None) => "<= ",
         _ => "",
     }
 }

@@ -156,6 +156,20 @@ pub(super) fn failed_requests(analysis: &Analysis, width: usize) -> String {
     text.map_or_else(String::new, |text| wrapped("", &one_line(&text), 2, width))
 }
 
+/// A row for each subject, where that is short enough.
+fn around_events(analysis: &Analysis, width: usize) -> Option<String> {
+    let table = &analysis.table;
+    let place = &table.first()?.condition;
+    let is_one = table.iter().all(|row| row.condition == *place);
+    let mut columns = Columns::of_events(table);
+    if is_one {
+        columns = columns.without("condition");
+    }
+    let shown = grid(&columns, width);
+    let at = if is_one { at(place) } else { String::new() };
+    (shown.lines().count() <= TABLE_MAX).then(|| format!("Around events{at}\n{shown}"))
+}
+
 /// What events did to each subject, the differences between them, and how many comparisons found
 /// none.
 fn events(analysis: &Analysis, width: usize, paint: &Paint) -> String {
@@ -170,11 +184,8 @@ fn events(analysis: &Analysis, width: usize, paint: &Paint) -> String {
             false => failed_requests(analysis, width),
         };
     }
-    let table = grid(&Columns::of(&analysis.table), width);
-    let mut out = match table.lines().count() <= TABLE_MAX {
-        true => table,
-        false => failed_requests(analysis, width),
-    };
+    let table = around_events(analysis, width);
+    let mut out = table.unwrap_or_else(|| failed_requests(analysis, width));
     let differs = |c: &&&Comparison| matches!(c.verdict, Verdict::Faster | Verdict::Slower);
     let differing = all.iter().filter(differs).count();
     let shown = all.iter().filter(differs).take(SENTENCES_MAX);

@@ -43,7 +43,7 @@ fn question_ranking_sentence_caveats_and_the_rest_follow_each_other() {
     let in_order = [
         "Not ranked: lighttpd at connections=96: 6 of 6 blocks cannot be used; ",
         "1 trial failed (lighttpd: did not become ready within 10 s); 5 trials are invalid (throughput:",
-        "Everything: weigh report weigh-runs/7 --verbose; pictures: report.html there.",
+        "Full report: weigh report weigh-runs/7 --verbose; pictures: report.html there.",
     ];
     let mut from = 0;
     for part in in_order {
@@ -181,7 +181,7 @@ fn what_is_left_out_of_the_warnings_is_counted() {
     let journal = journal();
     let mut analysis = analyse(&journal);
     let of = |analysis: &verdict::Analysis| terminal(&journal, analysis, 100, false, None);
-    of(&analysis).has("\nEverything: --verbose.");
+    of(&analysis).has("\nFull report: --verbose.");
     for number in 0..9 {
         analysis.warnings.push(verdict::Warning::Recorded {
             text: format!("warning {number}"),
@@ -192,7 +192,36 @@ fn what_is_left_out_of_the_warnings_is_counted() {
     let shown = text.lines().filter(|line| line.starts_with("! ")).count();
     assert_eq!(shown, 5, "{text}");
     // One says which trials are missing.
-    text.has("\nEverything, with 5 more warnings: --verbose.");
+    text.has("\nFull report, with 5 more warnings: --verbose.");
+}
+
+#[test]
+fn conditions_whose_names_do_not_fit_are_numbered() {
+    let made = MadeUp {
+        conditions: 4,
+        ..MadeUp::of(3 * 4 * 5)
+    };
+    let journal = made.journal();
+    let mut analysis = analyse(&journal);
+    let shown = |analysis: &verdict::Analysis| terminal(&journal, analysis, 100, false, None);
+    shown(&analysis).lacks("(1)");
+    for one in &mut analysis.rankings {
+        for level in one.condition.values_mut() {
+            level.push_str(", streams 1, keepalive true");
+        }
+    }
+    let text = shown(&analysis);
+    text.has("\n(1) ");
+    text.has(", streams 1, keepalive true\n(2) ");
+    let heads = text.lines().filter(|line| line.starts_with("  subject"));
+    let heads: Vec<Vec<&str>> = heads
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    let numbered = "subject (1) # (2) # (3) # (4) #";
+    assert!(
+        heads.iter().all(|head| head.join(" ") == numbered),
+        "{text}"
+    );
 }
 
 #[test]
@@ -240,10 +269,17 @@ fn failures_around_events_are_said_where_their_table_is_too_long() {
         requests: 4_500,
         failed: 54,
         failed_share: 0.012,
+        events: 1,
+        full_rate_after_s: Some(0.5),
         ..verdict::EventsRow::default()
     });
+    let text = terminal(&journal, &analysis, 100, false, None);
+    text.has(
+        "\nAround events at connections=96\n  subject                  failed  full rate after\n",
+    );
+    text.lacks("requests/s");
     let row = analysis.table[0].clone();
     analysis.table.extend(vec![row; 12]);
     let text = terminal(&journal, &analysis, 100, false, None);
-    text.has("Around events balance at connections=96 failed 54 of 4,500 requests (1.20%).");
+    text.has("Around events: balance at connections=96 failed 54 of 4,500 requests (1.20%).");
 }
