@@ -80,12 +80,12 @@ pub fn value(metric: Metric, value: f64) -> String {
     }
 }
 
-/// What is known of a quantile that is not resolved: `at most 36.0ms`, `at least 12.0ms` or `highest seen 41.0ms`.
+/// What is known of a quantile that is not resolved: `at most 36.0ms`, `at least 12.0ms` or `highest measured 41.0ms`.
 pub fn bounded(bound: &QuantileBound) -> String {
     match (bound.at_most_us, bound.at_least_us) {
         (Some(us), _) => format!("at most {}", compact::time(us)),
         (None, Some(us)) => format!("at least {}", compact::time(us)),
-        (None, None) => format!("highest seen {}", compact::time(bound.highest_us)),
+        (None, None) => format!("highest measured {}", compact::time(bound.highest_us)),
     }
 }
 

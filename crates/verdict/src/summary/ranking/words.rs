@@ -307,7 +307,8 @@ fn of_several_under_several(metric: Metric, all: &[&Ranking]) -> String {
         .sum();
     match all.iter().map(|ranking| ranking.open.len()).sum() {
         0 => text + " All are told apart.",
-        count @ 1.. => text + &format!(" Of {pairs} pairs, {count} are not told apart."),
+        1 => text + &format!(" Of {pairs} pairs, 1 is not told apart."),
+        count => text + &format!(" Of {pairs} pairs, {count} are not told apart."),
     }
 }
 

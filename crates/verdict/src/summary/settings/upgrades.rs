@@ -189,8 +189,8 @@ mod tests {
         assert_eq!(
             words::upgrades(&found),
             [
-                "nginx 1.9.4 to 1.22.1 (new against old): throughput -20% [-23%, -17%] at size=100.",
-                "caddy 2.6.2 to 2.11.7 (caddy_new against caddy_old): throughput +1% [-2%, +4%] at \
+                "Upgrade of nginx from 1.9.4 to 1.22.1 (new against old): throughput -20% [-23%, -17%] at size=100.",
+                "Upgrade of caddy from 2.6.2 to 2.11.7 (caddy_new against caddy_old): throughput +1% [-2%, +4%] at \
                  size=100 (not told apart)."
             ]
         );

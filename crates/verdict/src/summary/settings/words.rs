@@ -54,7 +54,7 @@ fn upgrade(one: &Upgrade) -> Option<String> {
     let metrics: Vec<String> = OF_UPGRADES.into_iter().filter_map(of_metric).collect();
     (!metrics.is_empty()).then(|| {
         format!(
-            "{} {} to {} ({} against {}): {}.",
+            "Upgrade of {} from {} to {} ({} against {}): {}.",
             one.recipe,
             one.from.version,
             one.to.version,

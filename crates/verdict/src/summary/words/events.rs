@@ -44,9 +44,12 @@ pub fn failed_requests(analysis: &Analysis) -> Option<String> {
     });
     let mut named: Vec<String> = named.collect();
     if failing.len() > NAMED_MAX {
-        named.push(format!("{} more failed some", failing.len() - NAMED_MAX));
+        named.push(format!(
+            "{} more subjects failed requests",
+            failing.len() - NAMED_MAX
+        ));
     }
-    (!named.is_empty()).then(|| format!("Around events {}.", named.join("; ")))
+    (!named.is_empty()).then(|| format!("Around events: {}.", named.join("; ")))
 }
 
 fn happened(subject: &str, place: &str, events: &EventsRow) -> String {
@@ -218,7 +221,7 @@ mod tests {
         analysis.table[1].events = Some(failed(54));
         assert_eq!(
             failed_requests(&analysis).unwrap(),
-            "Around events balance at connections=96 failed 54 of 4,500 requests (1.20%); direct at \
+            "Around events: balance at connections=96 failed 54 of 4,500 requests (1.20%); direct at \
              connections=96 failed 3 of 4,500 requests (0.07%)."
         );
     }

@@ -102,7 +102,7 @@ fn what(metric: Metric, comparisons: &[&Comparison]) -> String {
     match failed {
         0 => metric.words().to_owned(),
         failed => format!(
-            "{} ({} of its {} requests failed, and are left out)",
+            "{} (without the {} of its {} requests that failed)",
             metric.words(),
             grouped(failed),
             grouped(all)

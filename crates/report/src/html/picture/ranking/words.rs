@@ -12,8 +12,8 @@ pub(super) fn heading(ranking: &Ranking) -> String {
     let metric = ranking.metric;
     let words = match metric {
         Metric::LatencyUsP99 => "p99 latency",
-        Metric::ServerCpuUsPerRequest => "servers' CPU per request (closed loop)",
-        Metric::ServerCpuUsPerRequestAtRate => "servers' CPU per request",
+        Metric::ServerCpuUsPerRequest => "CPU time per request (closed loop)",
+        Metric::ServerCpuUsPerRequestAtRate => "CPU time per request",
         metric => metric_words(metric, &ranking.condition, ranking.rate_per_s),
     };
     let at = ranking.rate_per_s.filter(|_| metric.is_of_open_loop());

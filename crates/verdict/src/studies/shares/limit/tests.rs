@@ -39,7 +39,7 @@ fn a_limit_that_is_kept_on_average_only_shows_in_short_windows() {
     assert_eq!(found.windows[0].least, -1.0);
     assert_eq!(
         words::limiting(found),
-        "`balance` (connections=96) keeps its limit of 500/s: 500/s pass, a deviation of 0.00% [0.00%, 0.00%]; fullest \
+        "`balance` (connections=96) keeps its limit of 500/s: 500/s pass (0.00% [0.00%, 0.00%] from the limit); fullest \
          windows: +900% in 10 ms, +900% in 100 ms, 0.0% in 1 s, 0.0% in 10 s"
     );
 }
@@ -59,7 +59,7 @@ fn a_limit_that_lets_too_many_through_is_named_with_its_interval() {
     assert!(low < 0.131 + 0.000_2 && 0.131 < high, "{found:?}");
     assert!(high - low < 0.002, "{found:?}");
     let text = words::limiting(found);
-    text.has("lets too many requests through: 566/s, a deviation of +13.12% [+13.07%, +13.17%]");
+    text.has("lets too many requests through: 566/s (+13.12% [+13.07%, +13.17%] from its limit");
     text.has("from its limit of 500/s");
 }
 

@@ -4,7 +4,7 @@ use readings::text::{change, condition, number, percent, rate};
 
 use super::{LimitFinding, LimitWindow, Limiting};
 
-/// `` `nginx` keeps its limit of 500/s: 500/s pass, a deviation of +0.1% [-0.1%, +0.2%]; fullest
+/// `` `nginx` keeps its limit of 500/s: 500/s pass (+0.1% [-0.1%, +0.2%] from the limit); fullest
 /// windows: +20% in 10 ms, +0.2% in 1 s``.
 pub fn limiting(one: &Limiting) -> String {
     let mut text = format!("`{}`", one.subject);
@@ -19,16 +19,16 @@ pub fn limiting(one: &Limiting) -> String {
     );
     text += &match one.finding {
         LimitFinding::Kept => {
-            format!(" keeps its limit of {limit}: {through} pass, a deviation of {beyond}")
+            format!(" keeps its limit of {limit}: {through} pass ({beyond} from the limit)")
         }
         LimitFinding::TooMany => {
             format!(
-                " lets too many requests through: {through}, a deviation of {beyond} from its limit of {limit}"
+                " lets too many requests through: {through} ({beyond} from its limit of {limit})"
             )
         }
         LimitFinding::TooFew => {
             format!(
-                " lets too few requests through: {through}, a deviation of {beyond} from its limit of {limit}"
+                " lets too few requests through: {through} ({beyond} from its limit of {limit})"
             )
         }
         LimitFinding::NotReached => {
@@ -38,7 +38,7 @@ pub fn limiting(one: &Limiting) -> String {
             );
         }
         LimitFinding::Unsettled => {
-            format!(": {through} pass, a deviation of {beyond} from its limit of {limit}")
+            format!(": {through} pass ({beyond} from its limit of {limit})")
         }
     };
     let windows: Vec<String> = one.windows.iter().map(window).collect();
