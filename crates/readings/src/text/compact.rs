@@ -40,9 +40,11 @@ pub fn size_unit(bytes: f64) -> (f64, &'static str) {
     SIZES.into_iter().find(reaches).unwrap_or((1.0, "B"))
 }
 
-/// A number with three significant digits, none of them after a point from 100 up.
+/// A number with three significant digits, none of them after a point from 100 up; `1,080` from there.
 pub fn three_digits(value: f64) -> String {
-    if value >= 99.95 || value == 0.0 {
+    if value >= 999.5 {
+        super::grouped(value.round() as u64)
+    } else if value >= 99.95 || value == 0.0 {
         format!("{value:.0}")
     } else if value >= 9.995 {
         format!("{value:.1}")
@@ -130,7 +132,7 @@ mod tests {
             (1_536.0, "1.54kB"),
             (999_700.0, "1.00MB"),
             (25_489_408.0, "25.5MB"),
-            (2e18, "2000PB"),
+            (2e18, "2,000PB"),
         ] {
             assert_eq!(bytes(count), text);
         }
