@@ -32,4 +32,6 @@ pub use sampling::network::accept_queues::AcceptQueueAt;
 pub use sampling::network::listening::{Listener, listener_at, listening_at};
 pub use sampling::server::state::server_state;
 pub use serving::leftovers;
+#[cfg(feature = "full")]
+pub use serving::schemas::schema_of;
 pub use serving::serve::serve;

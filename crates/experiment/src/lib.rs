@@ -22,9 +22,9 @@ pub use gate::{GateError, check_gate, parse_capacity_gate, parse_gate};
 pub use plan::{SEARCH, within};
 pub use recipes::{LoadError, Recipes};
 pub use spec::{
-    Apart, BodyCheck, CurveSpec, Design, Effect, Event, EventKind, EventSettings, EventSpec,
-    EventTarget, EventWhat, Expect, Experiment, Factor, Feeds, HttpVersion, Level, LoadBeside,
-    LoadChange, LoadPart, LoadRole, LoadSpec, NamedLoad, NeededRecipe, ParamValue, Published, Rate,
-    ReplayFile, RequestFile, ResolvedCondition, Role, SameAnswers, Server, ServerSpec, SliceLength,
-    Subject, SubjectLoad, SubjectSpec, Target, TlsSpec, Upstream,
+    Apart, BodyCheck, Call, CallError, CurveSpec, Design, Effect, Event, EventKind, EventSettings,
+    EventSpec, EventTarget, EventWhat, Expect, Experiment, Factor, Feeds, HttpVersion, Level,
+    LoadBeside, LoadChange, LoadPart, LoadRole, LoadSpec, NamedLoad, NeededRecipe, ParamValue,
+    Published, Rate, ReplayFile, RequestFile, ResolvedCondition, Role, SameAnswers, Server,
+    ServerSpec, SliceLength, Subject, SubjectLoad, SubjectSpec, Target, TlsSpec, Upstream,
 };

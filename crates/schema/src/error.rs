@@ -38,4 +38,7 @@ pub enum SchemaError {
     Reflection(#[from] NotAsked),
     #[error("the server's reflection gives a schema that is wrong: {0}")]
     WrongReflection(String),
+    /// Bytes that are no `FileDescriptorSet`.
+    #[error("no schema: {0}")]
+    Set(String),
 }

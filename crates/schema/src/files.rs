@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{Method, MethodName, SchemaError};
 
-/// The method by the schema in these files. Imports are looked for in `folders`; without any, in the
-/// folder of each file.
+/// The method by the schema in these files, as of [`read_files`].
 ///
 /// # Errors
 /// When a file cannot be read or is wrong, or there is no such method.
@@ -14,6 +13,19 @@ pub fn from_files(
     files: &[PathBuf],
     folders: &[PathBuf],
 ) -> Result<Method, SchemaError> {
+    Method::find(&compiled(files, folders)?.descriptor_pool(), name)
+}
+
+/// The schema in these files and what they import, as an encoded `FileDescriptorSet`. Imports are
+/// looked for in `folders`; without any, in the folder of each file.
+///
+/// # Errors
+/// When a file cannot be read or is wrong.
+pub fn read_files(files: &[PathBuf], folders: &[PathBuf]) -> Result<Vec<u8>, SchemaError> {
+    Ok(compiled(files, folders)?.encode_file_descriptor_set())
+}
+
+fn compiled(files: &[PathBuf], folders: &[PathBuf]) -> Result<protox::Compiler, SchemaError> {
     let own = files.iter().filter_map(|file| file.parent());
     // The folder of a file without one.
     let own = own.map(|folder| match folder == Path::new("") {
@@ -31,5 +43,5 @@ pub fn from_files(
     for file in files {
         compiler.open_file(file).map_err(wrong)?;
     }
-    Method::find(&compiler.descriptor_pool(), name)
+    Ok(compiler)
 }

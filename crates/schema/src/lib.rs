@@ -8,6 +8,6 @@ mod method;
 mod reflection;
 
 pub use error::SchemaError;
-pub use files::from_files;
+pub use files::{from_files, read_files};
 pub use method::{Method, MethodName};
 pub use reflection::{Asked, NotAsked, from_server};

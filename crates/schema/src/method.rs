@@ -65,6 +65,21 @@ impl Method {
         })
     }
 
+    /// The method by a schema in the form of [`Self::to_set`].
+    ///
+    /// # Errors
+    /// When these bytes are no schema, or there is no such method.
+    pub fn from_set(name: &MethodName, set: &[u8]) -> Result<Self, SchemaError> {
+        let pool = DescriptorPool::decode(set);
+        let pool = pool.map_err(|error| SchemaError::Set(error.to_string()))?;
+        Self::find(&pool, name)
+    }
+
+    /// Its whole schema, as an encoded `FileDescriptorSet`.
+    pub fn to_set(&self) -> Vec<u8> {
+        self.0.parent_pool().encode_to_vec()
+    }
+
     /// Whether the client sends a stream of messages.
     pub fn is_client_stream(&self) -> bool {
         self.0.is_client_streaming()

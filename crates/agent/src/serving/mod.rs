@@ -9,5 +9,6 @@ mod profile;
 mod quota;
 #[cfg(test)]
 mod reused_pids;
+pub(crate) mod schemas;
 pub(crate) mod serve;
 mod servers;

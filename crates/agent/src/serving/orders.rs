@@ -11,7 +11,7 @@ use readings::BottleneckSample;
 use super::profile::{self, Profiler};
 use super::quota::Quota;
 use super::servers::Servers;
-use super::{drive, leftovers, load};
+use super::{drive, leftovers, load, schemas};
 use crate::kernel::namespace::namespace_id;
 use crate::kernel::ports::{PortRangeGuard, connections_at};
 use crate::kernel::{clock, machine};
@@ -100,6 +100,7 @@ pub(super) fn carry_out(
         Order::IsFree { address } => Ok(Answer::Free {
             free: TcpListener::bind(address).is_ok(),
         }),
+        Order::Schema(order) => schemas::schema(&order),
         Order::Timed { at_ns, of } => {
             if matches!(*of, Order::Timed { .. } | Order::Load(_) | Order::Drive(_)) {
                 return Err("a load, a driver or a timed order cannot be timed".to_owned());

@@ -14,7 +14,7 @@ pub(super) const LOAD_FACTOR: &str = "load";
 pub(super) const LOAD_HOST_FACTOR: &str = "from";
 
 /// The keys of `[load]` that a factor can vary.
-pub(crate) const VARIED_LOAD_KEYS: [&str; 35] = [
+pub(crate) const VARIED_LOAD_KEYS: [&str; 34] = [
     "connections",
     "idle",
     "threads",
@@ -47,7 +47,6 @@ pub(crate) const VARIED_LOAD_KEYS: [&str; 35] = [
     "fan_out",
     "retire_after",
     "grpc",
-    "proto",
     "call_messages",
     "deadline",
 ];

@@ -372,7 +372,12 @@ fn put_traffic(table: &mut Table, traffic: &TrafficSpec) {
     }
     table.put_some("retire_after", traffic.retire_after.map(count));
     table.put_some("grpc", traffic.grpc.as_deref());
-    table.put_list("proto", traffic.proto.iter().cloned());
+    if let Some(schema) = &traffic.proto {
+        table.put_list("proto", schema.files.iter().cloned());
+        table.put_list("proto_path", schema.folders.iter().cloned());
+    }
+    let body_file = traffic.body_file.as_ref().map(|file| file.path.as_str());
+    table.put_some("body_file", body_file);
     table.put_some("call_messages", traffic.call_messages);
     table.put_some("deadline", traffic.deadline.map(duration_text));
 }

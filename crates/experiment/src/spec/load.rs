@@ -158,6 +158,8 @@ impl LoadSpec {
         }
         if self.traffic.grpc.is_some() {
             self.http = HttpVersion::Http2;
+            // What is wrong with it is reported where the file is read.
+            self.traffic.call = self.call().ok().flatten().map(Arc::new);
         }
     }
 }

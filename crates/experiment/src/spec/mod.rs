@@ -1,5 +1,6 @@
 //! An experiment as domain types. They depend on nothing that reads or writes a file.
 
+mod call;
 mod event;
 mod experiment;
 mod load;
@@ -9,6 +10,9 @@ mod request_set;
 mod resolved_condition;
 mod traffic;
 
+#[cfg(not(feature = "full"))]
+pub(crate) use call::no_schemas;
+pub use call::{Call, CallError, MessageFile, SchemaFiles};
 pub use event::{Event, EventKind, EventSettings, EventSpec, EventTarget, EventWhat, ParamValue};
 pub use experiment::{
     Apart, BodyCheck, Design, Effect, Expect, Experiment, Factor, Level, LoadPart, Published, Role,

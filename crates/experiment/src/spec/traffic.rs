@@ -1,7 +1,9 @@
 //! Streams of events, WebSockets and gRPC calls as a load's traffic.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::call::{Call, MessageFile, SchemaFiles};
 use readings::{EventFormat, TrafficKind};
 
 /// The kind of a load's traffic and its settings. Without one of the three kinds: requests with one
@@ -31,8 +33,12 @@ pub struct TrafficSpec {
     pub retire_after: Option<u64>,
     /// The method that is called, as `package.Service/Method`.
     pub grpc: Option<String>,
-    /// Files with its schema: refused, since experiments have encoded messages only.
-    pub proto: Vec<String>,
+    /// Files with its schema.
+    pub proto: Option<Arc<SchemaFiles>>,
+    /// A file with the message, instead of the load's body.
+    pub body_file: Option<Arc<MessageFile>>,
+    /// What each call sends, once that is known.
+    pub call: Option<Arc<Call>>,
     /// Messages that the client streams in a call; `None` for 1.
     pub call_messages: Option<u32>,
     /// The deadline of a call, sent as `grpc-timeout`.
@@ -56,7 +62,9 @@ impl TrafficSpec {
     /// Whether the sender sets the pace: how many exchanges there are in a second says nothing of
     /// it, and no rate can be asked of it.
     pub fn is_paced_by_sender(&self) -> bool {
-        self.events.is_some() || self.receive || self.fan_out.is_some()
+        let call = self.call.as_ref();
+        let is_sent = call.is_some_and(|call| call.server_streams && !call.client_streams);
+        self.events.is_some() || self.receive || self.fan_out.is_some() || is_sent
     }
 }
 
@@ -75,7 +83,6 @@ pub enum TrafficChange {
     FanOut(Option<u32>),
     RetireAfter(u64),
     Grpc(String),
-    Proto(Vec<String>),
     CallMessages(u32),
     Deadline(Duration),
 }
@@ -94,7 +101,6 @@ impl TrafficChange {
             Self::FanOut(members) => traffic.fan_out = *members,
             Self::RetireAfter(count) => traffic.retire_after = Some(*count),
             Self::Grpc(method) => traffic.grpc = Some(method.clone()),
-            Self::Proto(files) => traffic.proto.clone_from(files),
             Self::CallMessages(count) => traffic.call_messages = Some(*count),
             Self::Deadline(limit) => traffic.deadline = Some(*limit),
         }

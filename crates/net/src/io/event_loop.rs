@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::address::Address;
+use crate::h2::ErrorCode;
 use crate::io::options::IoOptions;
 use crate::os;
 
@@ -213,6 +214,12 @@ pub const TLS_FAILED: i32 = libc::EPROTO;
 /// The `errno` of [`Event::Failed`] on a stream whose request the server has not processed, so that
 /// it may be sent again.
 pub const NOT_PROCESSED: i32 = libc::ECANCELED;
+
+/// The `errno` of [`Event::Failed`] where the peer reset a stream with `CANCEL`.
+pub const CANCELLED: i32 = libc::ECONNABORTED;
+
+/// The same with `ENHANCE_YOUR_CALM`.
+pub const TOO_MUCH: i32 = libc::EDQUOT;
 
 /// The `errno` of [`Event::ConnectFailed`] on a stream for which this side has no connection with a
 /// free place.
@@ -517,6 +524,12 @@ pub trait Io: Sized {
 
     /// Closes a connection as [`Io::close`], with a reset if connections are files of the process.
     fn abort(&mut self, conn: ConnId);
+
+    /// Says with which code of HTTP/2 [`Io::abort`] resets a stream. Returns whether it carries a gRPC
+    /// call, whose client understands the code better than a status.
+    fn reset_with(&mut self, _conn: ConnId, _code: ErrorCode) -> bool {
+        false
+    }
 
     /// Checks all listeners again. To be called when another loop that accepted from the same
     /// sockets has stopped: the kernel may have notified only that one of a connection.

@@ -113,21 +113,33 @@ pub(crate) fn request(
     let host = host_of(subject);
     let mut fields = fields.to_vec();
     let body = load.body().unwrap_or_default();
-    let head = match &load.traffic.grpc {
-        // The engine frames the message.
-        Some(method) => net::fetch::request("POST", &host, &format!("/{method}"), &fields),
-        None => {
-            if load.body().is_some() {
-                fields.push(("Content-Length".into(), body.len().to_string()));
-            }
-            net::fetch::request(&load.method, &host, &subject.path, &fields)
-        }
-    };
+    if load.body().is_some() {
+        fields.push(("Content-Length".into(), body.len().to_string()));
+    }
+    let head = net::fetch::request(&load.method, &host, &subject.path, &fields);
     String::from_utf8_lossy(&head).into_owned() + &body
 }
 
+/// The request of a call, whose message the engine frames.
+fn call_request(
+    one: &ReadySubject,
+    load: &LoadSpec,
+    method: &str,
+    fields: &[(String, String)],
+) -> Vec<u8> {
+    let host = host_of(&one.subject);
+    let mut request = net::fetch::request("POST", &host, &format!("/{method}"), fields);
+    request.extend(one.call_of(load).into_iter().flat_map(|call| &call.message));
+    request
+}
+
 /// The target that a subject is. Where it may refuse, the refusals of a rate limit are good answers.
-fn target(one: &ReadySubject, load: &LoadSpec, good: &Expect, may_refuse: bool) -> load::Target {
+pub(crate) fn target(
+    one: &ReadySubject,
+    load: &LoadSpec,
+    good: &Expect,
+    may_refuse: bool,
+) -> load::Target {
     let mut fields = load.headers.clone();
     if !load.keepalive {
         // The server closes first, so TIME_WAIT is on its side.
@@ -149,7 +161,10 @@ fn target(one: &ReadySubject, load: &LoadSpec, good: &Expect, may_refuse: bool) 
             (None, BodyCheck::Auto) => BodyRule::Auto,
         },
     };
-    let request = request(&one.subject, load, &fields).into_bytes();
+    let request = match &load.traffic.grpc {
+        Some(method) => call_request(one, load, method, &fields),
+        None => request(&one.subject, load, &fields).into_bytes(),
+    };
     let streams_of = |version| (one.subject.streams).filter(|_| one.subject.http == version);
     let target = load::Target {
         tls: one.tls.clone(),
@@ -159,7 +174,7 @@ fn target(one: &ReadySubject, load: &LoadSpec, good: &Expect, may_refuse: bool) 
             congestion: load.quic_congestion,
         }),
         requests_per_connection: one.subject.requests_per_connection,
-        traffic: traffic::traffic(load),
+        traffic: traffic::traffic(load, one.call_of(load)),
         idle: (load.idle > 0).then_some(load::Idle {
             connections: load.idle,
             is_silent: false,

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use experiment::LoadSpec;
+use experiment::{Call, LoadSpec};
 use load::{CallKind, Events, Grpc, SocketFlow, Traffic, WebSocket};
 use readings::TrafficKind;
 
-pub(crate) fn traffic(load: &LoadSpec) -> Traffic {
+/// `call` is what is known of the method where the load is made of calls.
+pub(crate) fn traffic(load: &LoadSpec, call: Option<&Call>) -> Traffic {
     let asked = &load.traffic;
     match asked.kind() {
         TrafficKind::Answers => Traffic::Answers,
@@ -38,10 +39,11 @@ pub(crate) fn traffic(load: &LoadSpec) -> Traffic {
             })
         }
         TrafficKind::Grpc => Traffic::Grpc(Grpc {
-            call: match (asked.call_messages, asked.in_flight) {
-                (_, Some(_)) => CallKind::Both,
-                (Some(_), None) => CallKind::ClientStream,
-                (None, None) => CallKind::Unary,
+            call: match call.map(|call| (call.client_streams, call.server_streams)) {
+                Some((true, true)) => CallKind::Both,
+                Some((true, false)) => CallKind::ClientStream,
+                Some((false, true)) => CallKind::ServerStream,
+                Some((false, false)) | None => CallKind::Unary,
             },
             messages: asked.call_messages.unwrap_or(1),
             in_flight: asked.in_flight.unwrap_or(1),

@@ -8,6 +8,7 @@ pub(crate) mod profile;
 mod ready;
 mod ready_wait;
 pub(crate) mod result;
+mod schemas;
 pub(crate) mod sequential;
 mod servers;
 mod start_failures;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use readings::FailureCause;
 
@@ -9,6 +10,7 @@ use crate::context::Context;
 use crate::context::orders::{connection_close, host_of, request};
 use crate::group::answers::{self, FirstAnswer};
 use crate::group::result::GroupResult;
+use crate::group::schemas;
 use crate::testbed::chosen_addresses::Unresolved;
 use crate::testbed::outside::Outside;
 use crate::testbed::{BackEnds, ReadySubject, copies};
@@ -192,7 +194,7 @@ fn reach(
 ) -> Result<(ReadySubject, Vec<AnswerSummary>), NotReady> {
     let load = &resolved.load;
     let tls = cx.authority.client(load, &subject);
-    let one = ReadySubject {
+    let mut one = ReadySubject {
         planned: planned.clone(),
         address: cx.resolve(load.host.as_deref(), &subject, addresses)?,
         from: load.host.clone(),
@@ -200,9 +202,19 @@ fn reach(
         outside: Outside::default(),
         back_ends: BackEnds::of(resolved, &subject),
         tls: tls.map_err(|why| NotReady::failed(why, FailureCause::Other))?,
+        call: None,
         beside: Vec::new(),
         subject,
     };
+    if load.traffic.grpc.is_some() && load.traffic.call.is_none() {
+        let asked = schemas::asked_call(cx, load, &one)?;
+        let call = asked.map_err(|reason| NotReady::Failed {
+            reason,
+            cause: FailureCause::Subject,
+            is_lasting: true,
+        })?;
+        one.call = Some(Arc::new(call));
+    }
     let mut seen: Vec<AnswerSummary> = ask(cx, resolved, &one)?.into_iter().collect();
     while !seen.is_empty() && seen.len() <= more {
         let Some(answer) = ask_again(cx, resolved, &one)? else {

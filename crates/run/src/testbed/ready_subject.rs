@@ -1,10 +1,11 @@
 //! A subject whose servers are up and that answers as expected.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use agent::wire::OtherServer;
-use experiment::SubjectSpec;
 use experiment::plan::PlannedTrial;
+use experiment::{Call, LoadSpec, SubjectSpec};
 use tls::ClientSettings;
 
 use crate::testbed::back_ends::BackEnds;
@@ -24,8 +25,17 @@ pub(crate) struct ReadySubject {
     pub(crate) back_ends: BackEnds,
     /// How it is spoken to, if its URL is an https URL.
     pub(crate) tls: Option<ClientSettings>,
+    /// What a gRPC call sends, where only the subject knows.
+    pub(crate) call: Option<Arc<Call>>,
     /// The subject for each other load of the condition; `None` if that load is not made on it.
     pub(crate) beside: Vec<Option<ReadySubject>>,
+}
+
+impl ReadySubject {
+    /// What each call of the load made on it sends.
+    pub(crate) fn call_of<'s>(&'s self, load: &'s LoadSpec) -> Option<&'s Call> {
+        self.call.as_deref().or(load.traffic.call.as_deref())
+    }
 }
 
 /// All that ran before behind these subjects, each once: several may be paths of one server.

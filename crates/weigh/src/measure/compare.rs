@@ -9,7 +9,7 @@ use crate::measure::before::Before;
 use crate::measure::builds::clean;
 use crate::measure::compared_traffic;
 use crate::measure::dry_run::dry_run;
-use crate::measure::load::body::body;
+use crate::measure::load::body::{body, file};
 use crate::measure::own_servers::{OwnServers, SubjectValue, refuse_unused};
 use crate::measure::run::{Wanted, measure, note_counters};
 use crate::recipes::recipes;
@@ -87,7 +87,13 @@ fn request(args: &CompareArgs, builder: &mut ExperimentBuilder) -> Result<(), Fa
         let written = format!("--method {}", request.method);
         builder.option(&written, &["load", "method"], request.method.as_str());
     }
-    if let Some(given) = &request.body {
+    let is_call = args.traffic.grpc.method_name.is_some();
+    if let Some(given) = &request.body
+        && let Some(path) = file(given).filter(|_| is_call)
+    {
+        let (written, path) = (format!("--body {}", given.display()), path.display());
+        builder.option(&written, &["load", "body_file"], path.to_string());
+    } else if let Some(given) = &request.body {
         let body = String::from_utf8(body(given)?).map_err(|_| {
             Failure::words(format!(
                 "--body {}: this is no UTF-8 text; `weigh load` sends any bytes, comparisons only text",

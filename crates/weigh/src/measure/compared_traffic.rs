@@ -46,7 +46,6 @@ pub(super) fn add(
         ("--messages", traffic.websocket.messages.is_some()),
         ("--binary", traffic.websocket.binary),
         ("--deflate", traffic.websocket.deflate),
-        ("--proto", !traffic.grpc.proto.is_empty()),
     ];
     if let Some((option, _)) = refused.iter().find(|(_, is_given)| *is_given) {
         return Err(Failure::words(format!(
@@ -99,14 +98,22 @@ pub(super) fn add(
         }
     }
     if let Some(method) = &traffic.grpc.method_name {
-        let is_json = args.request.body.as_ref();
-        if is_json.is_some_and(|body| body.as_encoded_bytes().starts_with(b"{")) {
-            return Err(Failure::words(
-                "--body: JSON is encoded by `weigh load` only; expected an encoded message",
-            ));
-        }
         let written = format!("--grpc {method}");
         builder.option(&written, &["load", "grpc"], method.as_str());
+    }
+    let grpc = &traffic.grpc;
+    for (option, key, paths) in [
+        ("--proto", "proto", &grpc.proto),
+        ("--proto-path", "proto_path", &grpc.proto_path),
+    ] {
+        let paths: Vec<String> = paths
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect();
+        if !paths.is_empty() {
+            let written = format!("{option} {}", paths.join(&format!(" {option} ")));
+            builder.option(&written, &["load", key], paths);
+        }
     }
     if websocket.receive {
         builder.option("--receive", &["load", "receive"], true);

@@ -47,6 +47,11 @@ pub enum Answer {
         /// Whether it could.
         free: bool,
     },
+    /// The schema of a gRPC method.
+    Schema {
+        /// A `FileDescriptorSet`, encoded, base64.
+        set: String,
+    },
     Measured {
         /// By the numbers of the readings.
         readings: Vec<Measured>,

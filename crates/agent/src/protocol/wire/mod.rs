@@ -14,7 +14,7 @@ pub use drive::{DriveEnd, DriveOrder, Driven};
 pub use load::{LoadOrder, Loaded, QuotaOrder};
 pub use measured::{IdleTimes, Measured, Spans, Window};
 pub(crate) use order::AHEAD_MAX;
-pub use order::{FindOrder, FindPackage, Order, PeerLink};
+pub use order::{FindOrder, FindPackage, Order, PeerLink, SchemaOrder};
 pub use profile::{CallGraph, ProfileOrder, ServerProfile};
 pub use server::{
     AwaitServer, FileToWrite, OtherServer, ReloadProbe, ReloadServer, ReloadSign, StartServer,

@@ -98,6 +98,8 @@ pub enum Order {
     },
     /// Send a server's logs.
     Logs { server: String },
+    /// Ask a server for the schema of a gRPC method.
+    Schema(SchemaOrder),
     /// Make load.
     Load(LoadOrder),
     /// Sample scheduling of servers of this agent for a time, without load.
@@ -164,6 +166,17 @@ pub enum Order {
     /// Cut the running load short. The only order that is read during a load or a driver's run; it
     /// has no answer.
     Cancel,
+}
+
+/// A schema that is asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SchemaOrder {
+    /// Where, with the header fields of its first request.
+    pub target: load::Target,
+    /// `PACKAGE.SERVICE/METHOD`.
+    pub method: String,
+    /// How long each of the calls may take, ms.
+    pub timeout_ms: u64,
 }
 
 /// What lies between a host and another one.

@@ -1,6 +1,7 @@
 //! Exceptional ends of exchanges and clients.
 
-use net::{Buf, ConnId, Io, Lingering, MALFORMED, NOT_PROCESSED};
+use net::h2::ErrorCode;
+use net::{Buf, CANCELLED, ConnId, Io, Lingering, MALFORMED, NOT_PROCESSED, TOO_MUCH};
 
 use super::{Downstream, Pair, Phase};
 use crate::engine::worker::Worker;
@@ -61,13 +62,15 @@ impl<I: Io> Worker<I> {
     }
 
     pub(in crate::engine) fn upstream_reset(&mut self, server: ConnId, errno: i32) {
-        let failure = match errno {
-            NOT_PROCESSED => UpstreamFailure::Refused,
-            MALFORMED => UpstreamFailure::Bad,
-            _ => UpstreamFailure::Gone,
+        let (failure, code) = match errno {
+            NOT_PROCESSED => (UpstreamFailure::Refused, Some(ErrorCode::RefusedStream)),
+            MALFORMED => (UpstreamFailure::Bad, None),
+            CANCELLED => (UpstreamFailure::Gone, Some(ErrorCode::Cancel)),
+            TOO_MUCH => (UpstreamFailure::Gone, Some(ErrorCode::EnhanceYourCalm)),
+            _ => (UpstreamFailure::Gone, None),
         };
         match self.connection(server).peer {
-            Some(client) => self.exchange_failed(Pair { client, server }, failure),
+            Some(client) => self.exchange_reset(Pair { client, server }, failure, code),
             None => self.close_upstream(server),
         }
     }
@@ -75,6 +78,11 @@ impl<I: Io> Worker<I> {
     /// Ends a failed exchange. The request is sent again where the client cannot notice; otherwise
     /// the client gets an error, or a truncated response.
     pub(super) fn exchange_failed(&mut self, pair: Pair, failure: UpstreamFailure) {
+        self.exchange_reset(pair, failure, None);
+    }
+
+    /// The same where the back end gave a code that concerns the client.
+    fn exchange_reset(&mut self, pair: Pair, failure: UpstreamFailure, code: Option<ErrorCode>) {
         let Pair { client, server } = pair;
         let connection = &self.connections[server.slot()];
         let (service, backend) = connection.indexes();
@@ -124,7 +132,12 @@ impl<I: Io> Worker<I> {
             self.note_response(service, backend, false);
         }
         self.release_backend(service, backend);
+        // A part of the response shows that the request was processed.
+        let code = code.filter(|code| !response_sent || *code != ErrorCode::RefusedStream);
         if response_sent {
+            if let Some(code) = code {
+                self.io.reset_with(client, code);
+            }
             self.log_request(client, Some(backend));
             return self.truncate_response(client);
         }
@@ -133,6 +146,13 @@ impl<I: Io> Worker<I> {
                 client_state.tried.push(backend as u32);
             }
             return self.select_http_backend(client);
+        }
+        if code.is_some_and(|code| self.io.reset_with(client, code)) {
+            if let Some(downstream) = self.connection(client).downstream.as_deref_mut() {
+                downstream.status = if refused { 503 } else { 502 };
+            }
+            self.log_request(client, Some(backend));
+            return self.end_http_client(client, true);
         }
         match failure {
             UpstreamFailure::Late | UpstreamFailure::Silent => {

@@ -270,10 +270,20 @@ impl<I: Io> Io for Multiplexed<I> {
 
     fn abort(&mut self, conn: ConnId) {
         if self.table.has(conn) {
-            return self.close_stream(conn, ErrorCode::InternalError);
+            let code = self.table.get(conn).map(|(_, stream)| stream.abort_code);
+            return self.close_stream(conn, code.unwrap_or(ErrorCode::InternalError));
         }
         self.drop_carrier(conn);
         self.inner.abort(conn);
+    }
+
+    fn reset_with(&mut self, conn: ConnId, code: ErrorCode) -> bool {
+        let has_stream = self.table.has(conn);
+        let stream = has_stream.then(|| self.table.get(conn)).flatten();
+        stream.is_some_and(|(_, stream)| {
+            stream.abort_code = code;
+            stream.is_call
+        })
     }
 
     fn listen_again(&mut self) {

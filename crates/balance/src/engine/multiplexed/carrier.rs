@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use net::ConnId;
-use net::h2::{Incoming, ResetCause, Session, SessionLimits};
+use net::h2::{ErrorCode, Incoming, ResetCause, Session, SessionLimits};
+use net::{ConnId, FieldSection};
 
 use super::CONNECTION_RESET;
 use super::backend_connection::BackendConnection;
@@ -131,6 +131,7 @@ impl Carrier {
                 let is_chunked = write_request(head, is_complete, key.as_deref(), &mut inbox);
                 let is_head = head.method() == b"HEAD";
                 let mut one = Stream::of_client(*conn, stream, is_head, key);
+                one.is_call = is_call(head);
                 (one.inbox, one.is_chunked, one.is_complete) = (inbox, is_chunked, is_complete);
                 match table.open(one) {
                     None => refused.push(stream),
@@ -190,10 +191,10 @@ impl Carrier {
             Incoming::Malformed => *malformed += 1,
         });
         for stream in refused {
-            session.reset(stream, net::h2::ErrorCode::RefusedStream);
+            session.reset(stream, ErrorCode::RefusedStream);
         }
         for stream in too_long {
-            session.reset(stream, net::h2::ErrorCode::EnhanceYourCalm);
+            session.reset(stream, ErrorCode::EnhanceYourCalm);
         }
         for slot in touched {
             table.deliver(slot, Some(&mut *session));
@@ -248,10 +249,21 @@ impl Carrier {
     }
 }
 
+/// Whether a request is a gRPC call.
+fn is_call(head: &FieldSection) -> bool {
+    let mut fields = head.fields();
+    let field = fields.find(|(name, _)| *name == b"content-type");
+    field.is_some_and(|(_, value)| net::grpc::is_content_type(value))
+}
+
 /// The `errno` of [`net::Event::Failed`] for a reset.
 fn errno(cause: ResetCause) -> i32 {
     match cause {
-        ResetCause::Peer => CONNECTION_RESET,
+        ResetCause::Peer(code) => match ErrorCode::of(code) {
+            Some(ErrorCode::Cancel) => net::CANCELLED,
+            Some(ErrorCode::EnhanceYourCalm) => net::TOO_MUCH,
+            _ => CONNECTION_RESET,
+        },
         ResetCause::NotProcessed => net::NOT_PROCESSED,
         ResetCause::Fault => net::MALFORMED,
     }

@@ -45,6 +45,9 @@ pub(super) struct Stream {
     /// Whether it is closed in the session, and its user has been told.
     pub is_over: bool,
     pub tunnel: Tunnel,
+    /// Of a client: whether its request is a gRPC call, and with which code it is aborted.
+    pub is_call: bool,
+    pub abort_code: ErrorCode,
     /// What a client has sent of a WebSocket before the back end agreed. Its user must not see it
     /// before that: it would take it for the next request.
     pub early: Vec<u8>,
@@ -128,6 +131,8 @@ impl Stream {
             is_complete: false,
             is_over: false,
             tunnel: Tunnel::No,
+            is_call: false,
+            abort_code: ErrorCode::InternalError,
             early: Vec::new(),
             has_told_end: false,
             counted: 0,

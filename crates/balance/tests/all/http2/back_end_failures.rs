@@ -219,6 +219,61 @@ fn resets_pass_both_ways() {
 }
 
 #[test]
+fn a_client_gets_the_code_of_a_reset_that_concerns_it() {
+    use ErrorCode::{Cancel, EnhanceYourCalm, InternalError, NoError, RefusedStream};
+
+    on_both(|io| {
+        // The number of the code is the last part of the path.
+        let back = BackEnd::new(&[], move |link, _| {
+            while let Some((stream, fields)) = link.request() {
+                let path = value(&fields, ":path");
+                let number = path.rsplit('/').next().unwrap().parse().unwrap();
+                if path.starts_with("/begun") {
+                    link.head(stream, &[(":status", "200")], false);
+                    link.data(stream, b"hello", false);
+                    link.flush();
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+                frame::reset(&mut link.out, stream, ErrorCode::of(number).unwrap());
+                link.flush();
+            }
+        });
+        let balancer = clear(io, &[back.address]);
+        let mut client = Client::connect(balancer.address());
+        let mut stream = 1;
+        let mut ask = |path: &str, code: ErrorCode, content_type: &str| {
+            let path = format!("{path}/{}", code as u32);
+            let fields = [
+                (":path", &*path),
+                (":method", "POST"),
+                ("content-type", content_type),
+            ];
+            let response = client.ask(stream, &with(&fields));
+            stream += 2;
+            let status = response.value(":status").to_owned();
+            (status, response.reset)
+        };
+        let told = |code| (String::new(), Some(code));
+        let begun = |code| ("200".to_owned(), Some(code));
+        for kind in ["application/grpc", "text/plain"] {
+            assert_eq!(ask("/begun", Cancel, kind), begun(Cancel));
+            assert_eq!(ask("/begun", EnhanceYourCalm, kind), begun(EnhanceYourCalm));
+            // These would say that nothing was processed, or that nothing is missing.
+            assert_eq!(ask("/begun", RefusedStream, kind), begun(InternalError));
+            assert_eq!(ask("/begun", NoError, kind), begun(InternalError));
+        }
+        let call = "application/grpc+proto";
+        for code in [Cancel, EnhanceYourCalm, RefusedStream] {
+            assert_eq!(ask("/reset", code, call), told(code));
+        }
+        assert_eq!(ask("/reset", InternalError, call).0, "502");
+        assert_eq!(ask("/reset", Cancel, "text/plain").0, "502");
+        assert_eq!(ask("/reset", RefusedStream, "text/plain").0, "503");
+        assert_eq!(active_now(&balancer, 0), 0);
+    });
+}
+
+#[test]
 fn a_malformed_response_fails_alone() {
     on_both(|io| {
         let back = BackEnd::new(&[], |link, _| {

@@ -60,7 +60,8 @@ impl Asked {
                 status: response.value(":status").parse().unwrap(),
                 content: String::from_utf8_lossy(&response.body).into_owned(),
             }),
-            Some(ErrorCode::InternalError) => Ok(Got::Cut),
+            // The code of a back end that cancels passes.
+            Some(ErrorCode::InternalError | ErrorCode::Cancel) => Ok(Got::Cut),
             _ => Err(format!("{response:?}, {:?}", client.gone)),
         }
     }

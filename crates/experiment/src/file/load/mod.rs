@@ -1,6 +1,7 @@
 //! `[load]`, and each of its keys as a factor's level.
 
 pub(super) mod background;
+mod calls;
 pub(super) mod curve;
 pub(super) mod drivers;
 pub(super) mod loads;
@@ -54,6 +55,7 @@ pub(super) fn read(
     known.retain(|key| *key != "driver");
     known.extend(["headers", "host", "hosts"]);
     known.extend(requests::KEYS);
+    known.extend(calls::KEYS);
     known.extend(others);
     section.only(reader, &known);
     for key in VARIED_LOAD_KEYS.into_iter().filter(|key| *key != "driver") {
@@ -80,6 +82,7 @@ pub(super) fn read(
     load_hosts(reader, section, &mut load);
     load.headers = headers(reader, section);
     requests::read(reader, section, &mut load);
+    calls::read(reader, section, &mut load);
     if !load.keepalive && load.requests_per_connection.is_some_and(|count| count > 1) {
         let place = |key| section.table.get(key).map_or(section.place, |e| e.place);
         reader.report(

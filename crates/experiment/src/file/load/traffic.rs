@@ -56,13 +56,6 @@ pub(super) fn change(
             TrafficChange::RetireAfter(count.unsigned_abs())
         }
         "grpc" => TrafficChange::Grpc(method(reader, node, path)?),
-        "proto" => TrafficChange::Proto(match &node.tree {
-            Tree::Text(file) => vec![file.clone()],
-            _ => {
-                let files = reader.texts(node, path)?;
-                files.into_iter().map(|(file, _)| file).collect()
-            }
-        }),
         "call_messages" => {
             let count = reader.integer(node, path, 1..=CALL_MESSAGES_MAX.into())?;
             TrafficChange::CallMessages(small(count))
@@ -116,7 +109,7 @@ fn method(reader: &mut Reader, node: &Node, path: &str) -> Option<String> {
 }
 
 /// The keys that need one of the kinds, and whether a load has them.
-fn dependent(traffic: &TrafficSpec) -> [(&'static str, TrafficKind, bool); 11] {
+fn dependent(traffic: &TrafficSpec) -> [(&'static str, TrafficKind, bool); 12] {
     use TrafficKind::{Events, Grpc, WebSocket};
     [
         ("pace", Events, traffic.pace.is_some()),
@@ -132,7 +125,8 @@ fn dependent(traffic: &TrafficSpec) -> [(&'static str, TrafficKind, bool); 11] {
         ("receive", WebSocket, traffic.receive),
         ("fan_out", WebSocket, traffic.fan_out.is_some()),
         ("retire_after", WebSocket, traffic.retire_after.is_some()),
-        ("proto", Grpc, !traffic.proto.is_empty()),
+        ("proto", Grpc, traffic.proto.is_some()),
+        ("body_file", Grpc, traffic.body_file.is_some()),
         ("call_messages", Grpc, traffic.call_messages.is_some()),
         ("deadline", Grpc, traffic.deadline.is_some()),
     ]
@@ -361,13 +355,17 @@ impl OfLoad<'_> {
             let help = "remove `method`";
             return self.excludes(reader, "method", "grpc", "calls are POST requests", help);
         }
-        let is_json = load.body.as_ref().is_some_and(|body| body.starts_with('{'));
-        if is_json || !load.traffic.proto.is_empty() {
-            let key = if is_json { "body" } else { "proto" };
-            let message = format!("`{key}`: an experiment needs the encoded message");
-            let help = "give the bytes of the message, such as body = \"\\n\\u0005hello\"; `weigh \
-                        load --grpc` reads schemas";
-            return self.refuse(reader, key, &message, "no schema is read here", help);
+        if load.traffic.body_file.is_some() && load.body().is_some() {
+            let help = "keep one of the two";
+            return self.excludes(reader, "body_file", "body", "each is the message", help);
+        }
+        if let Err(wrong) = load.call() {
+            let place = self.place(wrong.key).unwrap_or_default();
+            let problem = Problem::at(place, format!("`{}`: {wrong}", wrong.key), "set here");
+            return reader.report(match wrong.help {
+                Some(help) => problem.help(help),
+                None => problem,
+            });
         }
         let written = self.written();
         let is_2 = written.is_none_or(|load| load.http == HttpVersion::Http2);

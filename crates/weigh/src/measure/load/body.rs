@@ -12,11 +12,7 @@ use crate::failure::Failure;
 /// When the file cannot be read, or a text looks like the path of a file that is not there.
 pub(in crate::measure) fn body(given: &OsStr) -> Result<Vec<u8>, Failure> {
     let bytes = given.as_bytes();
-    let (path, named) = match bytes.strip_prefix(b"@") {
-        Some(path) => (Path::new(OsStr::from_bytes(path)), true),
-        None => (Path::new(given), false),
-    };
-    if named || path.exists() {
+    if let Some(path) = file(given) {
         return std::fs::read(path).map_err(|e| {
             Failure::words(format!(
                 "--body {}: {e}; expected @FILE for the content of a file, or a text",
@@ -32,6 +28,14 @@ pub(in crate::measure) fn body(given: &OsStr) -> Result<Vec<u8>, Failure> {
         )));
     }
     Ok(bytes.to_vec())
+}
+
+/// The file that the option names.
+pub(in crate::measure) fn file(given: &OsStr) -> Option<&Path> {
+    match given.as_bytes().strip_prefix(b"@") {
+        Some(path) => Some(Path::new(OsStr::from_bytes(path))),
+        None => Some(Path::new(given)).filter(|path| path.exists()),
+    }
 }
 
 /// Whether a text is rather a path that was mistyped: one word that begins like a path, or has a

@@ -125,24 +125,15 @@ fn by_schema(
     target: &Target,
     body: Option<Vec<u8>>,
 ) -> Result<Message, Failure> {
-    use schema::{MethodName, NotAsked, from_files, from_server};
+    use agent::schema_of;
+    use schema::{MethodName, from_files};
 
     let given = &args.traffic.grpc;
     let wrong = |error: schema::SchemaError| Failure::words(format!("--grpc {name}: {error}"));
     let asked = MethodName::parse(name).map_err(wrong)?;
-    let ask = |path: &str, message: &[u8]| {
-        let answer = load::call(target, path, message, args.limits.timeout);
-        answer.map_err(|error| match error {
-            load::CallError::Status { status, message } => NotAsked::Status {
-                status,
-                message: net::grpc::decode_message(&message),
-            },
-            load::CallError::Other(why) => NotAsked::Other(why),
-        })
-    };
     let method = match given.proto.is_empty() {
         false => from_files(&asked, &given.proto, &given.proto_path).map_err(wrong)?,
-        true => from_server(&asked, ask).map_err(|error| match error {
+        true => schema_of(target, &asked, args.limits.timeout).map_err(|error| match error {
             schema::SchemaError::Reflection(why) => Failure::failed(format!(
                 "--grpc {name}: {}: {why}; name the schema with --proto FILE, or give an encoded \
                  message with --body @FILE",

@@ -96,3 +96,34 @@ fn a_comparison_fills_placeholders_and_replays_a_log() {
     let told = "1 line of the log, besides 40 that are replayed, is left out";
     assert!(document.to_string().contains(told), "{document}");
 }
+
+#[test]
+fn a_comparison_encodes_json_by_files_and_by_reflection() {
+    let place = Place::new();
+    let origin = Origin::start(&place);
+    place.write("order.json", r#"{"payload": "aGVsbG8="}"#);
+    place.write(
+        "echo.proto",
+        "syntax = \"proto3\"; package weigh.v1; message Message { bytes payload = 1; }\n\
+         service Echo { rpc Unary(Message) returns (Message); }\n",
+    );
+    let subjects = ["a", "b"].map(|name| format!("{name}={}", origin.url));
+    let options = "--grpc weigh.v1.Echo/Unary -c 2 --blocks 1 --warmup 50ms --window 200ms \
+                   --bottleneck=false --seed 1";
+    let compared = |more: &'static str| {
+        let mut words = vec!["compare", &subjects[0], &subjects[1]];
+        words.extend(options.split_whitespace().chain(more.split(' ')));
+        place.run(&words)
+    };
+    for more in [
+        "--body @order.json --proto echo.proto --format json",
+        "--body {\"payload\":\"aGVsbG8=\"} --format json",
+    ] {
+        let document = compared(more).result();
+        assert_eq!(document["trials"]["failed"], 0, "{more}: {document}");
+    }
+    // Only the server knows.
+    let failed = compared("--body {\"paylod\":\"aGVsbG8=\"} --out wrong");
+    let said = format!("{}{}", failed.out, failed.err);
+    assert!(said.contains("did you mean `payload`?"), "{said}");
+}

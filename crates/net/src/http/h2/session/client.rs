@@ -114,7 +114,7 @@ impl Session {
     {
         let cause = match code == ErrorCode::RefusedStream as u32 {
             true => ResetCause::NotProcessed,
-            false => ResetCause::Peer,
+            false => ResetCause::Peer(code),
         };
         if self
             .streams

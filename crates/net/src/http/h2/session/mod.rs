@@ -46,8 +46,8 @@ pub struct SessionLimits {
 /// Why a stream was reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResetCause {
-    /// The peer did it.
-    Peer,
+    /// The peer did it, with this code.
+    Peer(u32),
     /// The server has not processed anything of the request, which may be sent again.
     NotProcessed,
     /// This side did it for a fault of the peer.

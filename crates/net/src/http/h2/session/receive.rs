@@ -100,7 +100,7 @@ impl Session {
                 if self.is_client {
                     self.reset_by_server(stream, code, each);
                 } else if self.streams.remove(&stream).is_some() {
-                    let cause = ResetCause::Peer;
+                    let cause = ResetCause::Peer(code);
                     each(Incoming::Reset { stream, cause });
                 }
                 Ok(())
