@@ -1,7 +1,9 @@
-//! The rate of good answers around events, second by second.
+//! The rate of good answers around events, and the connections that last.
+
+use std::iter::zip;
 
 use readings::text::{counted, once};
-use readings::{Condition, EventReading, Journal, LoadRow};
+use readings::{Condition, EventReading, Journal, LoadReading, LoadRow};
 use verdict::{Analysis, judged_trials};
 
 use crate::html::picture::axis::{Scale, rate_ticks};
@@ -20,11 +22,38 @@ const LINES_MAX: usize = 20;
 struct Line<'a> {
     colour: usize,
     condition: &'a Condition,
-    rows: &'a [LoadRow],
+    /// Time, s, and value.
+    points: Vec<(f64, f64)>,
     events: &'a [EventReading],
 }
 
+/// What a picture shows of a load.
+struct Shown {
+    id: &'static str,
+    title: &'static str,
+    points: fn(&LoadReading) -> Vec<(f64, f64)>,
+}
+
+const SHOWN: [Shown; 2] = [
+    Shown {
+        id: "events",
+        title: "Good answers per second around the events",
+        points: rates,
+    },
+    Shown {
+        id: "connections",
+        title: "Connections that stayed open around the events",
+        points: lasting,
+    },
+];
+
 pub(crate) fn event_rows(journal: &Journal, analysis: &Analysis, subjects: &[String]) -> String {
+    let each = SHOWN.iter();
+    each.map(|shown| pictures(shown, journal, analysis, subjects))
+        .collect()
+}
+
+fn pictures(shown: &Shown, journal: &Journal, analysis: &Analysis, subjects: &[String]) -> String {
     let mut lines: Vec<Line<'_>> = Vec::new();
     for judged in judged_trials(journal, &analysis.judgements) {
         let trial = judged.trial;
@@ -33,11 +62,12 @@ pub(crate) fn event_rows(journal: &Journal, analysis: &Analysis, subjects: &[Str
             continue;
         };
         let colour = subjects.iter().position(|name| *name == trial.subject);
-        if let (Some(colour), false, false) = (colour, load.rows.is_empty(), trial.baseline_copy) {
+        let points = (shown.points)(load);
+        if let (Some(colour), false, false) = (colour, points.is_empty(), trial.baseline_copy) {
             lines.push(Line {
                 colour,
                 condition: &trial.condition,
-                rows: &load.rows,
+                points,
                 events: &events.events,
             });
         }
@@ -45,7 +75,7 @@ pub(crate) fn event_rows(journal: &Journal, analysis: &Analysis, subjects: &[Str
     let places = once(lines.iter().map(|line| line.condition));
     let each = places.iter().enumerate().map(|(number, place)| {
         let here: Vec<&Line<'_>> = lines.iter().filter(|l| l.condition == *place).collect();
-        picture(number, place, &here, subjects)
+        picture(shown, number, place, &here, subjects)
     });
     each.collect()
 }
@@ -68,6 +98,22 @@ fn distinct<'a>(lines: &[&Line<'a>]) -> Vec<(&'a EventReading, &'a str)> {
     found
 }
 
+fn rates(load: &LoadReading) -> Vec<(f64, f64)> {
+    let at = |row: &LoadRow| (row.start_s + row.duration_s / 2.0, row.requests_per_s());
+    whole(&load.rows).map(at).collect()
+}
+
+/// The connections at the end of each row that were open all through it.
+fn lasting(load: &LoadReading) -> Vec<(f64, f64)> {
+    let rows = load.lasting.iter().flat_map(|one| &one.connections);
+    zip(&load.rows, rows)
+        .map(|(row, seen)| {
+            let held = seen.open.saturating_sub(seen.opened);
+            (row.start_s + row.duration_s, held as f64)
+        })
+        .collect()
+}
+
 /// All rows except one that the window's end cut short: its few answers are no rate.
 fn whole(rows: &[LoadRow]) -> impl Iterator<Item = &LoadRow> {
     let longest = rows.iter().map(|row| row.duration_s).fold(0.0, f64::max);
@@ -75,18 +121,24 @@ fn whole(rows: &[LoadRow]) -> impl Iterator<Item = &LoadRow> {
         .filter(move |row| row.duration_s > longest / 2.0)
 }
 
-fn picture(number: usize, place: &Condition, lines: &[&Line<'_>], subjects: &[String]) -> String {
-    let rows = || lines.iter().flat_map(|line| whole(line.rows));
-    let last_s = rows().map(|r| r.start_s + r.duration_s).fold(0.0, f64::max);
-    let most = rows().map(LoadRow::requests_per_s).fold(0.0, f64::max) * 1.08;
+fn picture(
+    shown: &Shown,
+    number: usize,
+    place: &Condition,
+    lines: &[&Line<'_>],
+    subjects: &[String],
+) -> String {
+    let points = || lines.iter().flat_map(|line| &line.points);
+    let last_s = points().map(|(at_s, _)| *at_s).fold(0.0, f64::max);
+    let most = points().map(|(_, value)| *value).fold(0.0, f64::max) * 1.08;
     if last_s <= 0.0 || most <= 0.0 {
         return String::new();
     }
     let x = Scale::new(0.0, last_s, LEFT, RIGHT);
     let y = Scale::new(0.0, most, BOTTOM, TOP);
-    let title = titled("Good answers per second around the events", place);
+    let title = titled(shown.title, place);
     let described = counted(lines.len(), "trial");
-    let mut picture = Picture::new(&format!("events-{number}"), WIDTH, &title, &described);
+    let mut picture = Picture::new(&format!("{}-{number}", shown.id), WIDTH, &title, &described);
     picture.rows(&y, &rate_ticks(0.0, most), (LEFT, RIGHT));
     for (value, _) in rate_ticks(0.0, last_s) {
         let at = x.place(value);
@@ -123,11 +175,10 @@ fn picture(number: usize, place: &Condition, lines: &[&Line<'_>], subjects: &[St
         if used[line.colour] > LINES_MAX {
             continue;
         }
-        let at = |row: &LoadRow| {
-            let middle = x.place(row.start_s + row.duration_s / 2.0);
-            (middle, y.place(row.requests_per_s()))
-        };
-        let points: Vec<(f64, f64)> = whole(line.rows).map(at).collect();
+        let points = line.points.iter();
+        let points: Vec<(f64, f64)> = points
+            .map(|(at_s, value)| (x.place(*at_s), y.place(*value)))
+            .collect();
         let class = format!("curve thin l{} d{}", line.colour % 8, line.colour % 4);
         picture.polyline(&class, &points);
     }
@@ -139,7 +190,33 @@ fn picture(number: usize, place: &Condition, lines: &[&Line<'_>], subjects: &[St
 
 #[cfg(test)]
 mod tests {
+    use readings::{ConnectionsRow, LastingReading};
+
     use super::*;
+
+    #[test]
+    fn connections_that_were_opened_again_in_a_row_are_missing_in_it() {
+        let row = |start_s: f64| LoadRow {
+            start_s,
+            duration_s: 0.1,
+            ..LoadRow::default()
+        };
+        let seen = |start_s: f64, opened: u64| ConnectionsRow {
+            start_s,
+            open: 200,
+            cut: opened,
+            opened,
+        };
+        let load = LoadReading {
+            rows: vec![row(0.0), row(0.1)],
+            lasting: Some(Box::new(LastingReading {
+                connections: vec![seen(0.0, 0), seen(0.1, 150)],
+                ..LastingReading::default()
+            })),
+            ..LoadReading::default()
+        };
+        assert_eq!(lasting(&load), [(0.1, 200.0), (0.2, 50.0)]);
+    }
 
     #[test]
     fn a_row_that_the_windows_end_cut_short_is_not_drawn() {
