@@ -3,6 +3,7 @@
 use net::process::HeldProcess;
 
 pub(crate) const SIGKILL: i32 = 9;
+pub(crate) const SIGTERM: i32 = 15;
 /// The most pidfds that are open at a time.
 const HELD_MAX: usize = 128;
 

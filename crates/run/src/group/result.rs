@@ -42,6 +42,7 @@ impl GroupResult {
         self.found.outcomes.extend(other.found.outcomes);
         self.found.logs.extend(other.found.logs);
         self.found.warnings.extend(other.found.warnings);
+        self.found.slow.extend(other.found.slow);
         self.answers.extend(other.answers);
         self.lasting.extend(other.lasting);
         self.agent_lost |= other.agent_lost;

@@ -69,6 +69,8 @@ pub(crate) struct Findings {
     /// Files of servers and drivers, by trial.
     pub(crate) logs: Vec<(u32, BTreeMap<String, String>)>,
     pub(crate) warnings: Vec<String>,
+    /// Subjects whose answers take too long for the slices of the others, in the first block.
+    pub(crate) slow: Vec<String>,
 }
 
 impl Findings {

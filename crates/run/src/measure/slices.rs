@@ -62,7 +62,9 @@ pub(crate) fn measure(
     };
     if !windows.closed.is_zero() {
         let slices = schedule::throughput(&medians_ms, windows.closed, windows.slice, random);
-        warn_of_slow(cx, ready, &slices.apart, found);
+        let slow = slices.apart.iter().map(|&number| &ready[number].planned);
+        let slow = slow.filter(|one| cx.block == 1 && !one.baseline_copy);
+        found.slow.extend(slow.map(|one| one.subject.clone()));
         cx.phase(match loads.are_several {
             true => "throughput of several loads",
             false => "throughput",
@@ -130,21 +132,6 @@ fn slowest_beside_ms(loads: &Loads, warm: &[Loaded]) -> f64 {
         own.map(median_ms).fold(0.0, f64::max)
     };
     beside.map(of_load).fold(0.0, f64::max)
-}
-
-/// Warns, in the first block, of subjects whose answers take too long for the slices of the others.
-fn warn_of_slow(cx: &Context<'_>, ready: &[ReadySubject], slow: &[usize], found: &mut Findings) {
-    for &number in slow {
-        let one = &ready[number].planned;
-        if cx.block == 1 && !one.baseline_copy {
-            found.warnings.push(format!(
-                "the answers of `{}` take too long for the slices of the others: its closed loop \
-                 was measured after theirs in each block, so machine drift does not cancel between \
-                 them",
-                one.subject
-            ));
-        }
-    }
 }
 
 /// The readings of the subjects, without curve and instructions.

@@ -1,6 +1,6 @@
 //! What is left to measure, and what follows a group: a retry, the next group, or the end.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use agent::wire::without_last_output;
@@ -13,6 +13,9 @@ use crate::session::unusable::Again;
 use crate::{RunEvent, RunOptions};
 use experiment::plan::{Group, Plan, PlannedTrial};
 use experiment::within::Windows;
+
+/// More slow subjects than these are not all named.
+const NAMED_MAX: usize = 4;
 
 pub(super) struct Agenda<'a> {
     pub(super) options: &'a RunOptions<'a>,
@@ -30,6 +33,8 @@ pub(super) struct Agenda<'a> {
     pub(super) once: Duration,
     /// Time spent on starting servers in this block, by condition, of its last attempt.
     pub(super) starting: BTreeMap<Condition, Duration>,
+    /// Subjects of this block whose closed loops are measured after those of the others.
+    pub(super) slow: BTreeSet<String>,
     /// The groups that were measured, with their blocks.
     pub(super) measured: Vec<(u32, Group)>,
     pub(super) again: Again,
@@ -64,6 +69,7 @@ impl<'a> Agenda<'a> {
             windows: Windows::of(&options.experiment.design),
             once: Duration::ZERO,
             starting: BTreeMap::new(),
+            slow: BTreeSet::new(),
             measured: Vec::new(),
             again: Again::default(),
             searched: earlier.bottlenecks,
@@ -117,8 +123,13 @@ impl<'a> Agenda<'a> {
             events.extend(self.leave_out(block, group));
         }
         let mut later = self.queue.iter().chain(&self.dropped);
+        let next = later.next().map(|(next, _)| *next);
+        if next != Some(block) {
+            let slow = std::mem::take(&mut self.slow);
+            events.extend(slow_warning(&slow).map(warning));
+        }
         // What is measured again ends no block.
-        let is_over = later.next().is_some_and(|(next, _)| *next != block);
+        let is_over = next.is_some_and(|next| next != block);
         if is_over && !self.again.was_told {
             events.extend(self.block_ends(block));
         }
@@ -244,4 +255,52 @@ fn first_reason(never: &[(&PlannedTrial, String)]) -> String {
 
 pub(super) fn warning(text: String) -> RunEvent {
     RunEvent::Warning { text }
+}
+
+/// One for all subjects that are slow under any condition.
+fn slow_warning(slow: &BTreeSet<String>) -> Option<String> {
+    let names: Vec<String> = slow.iter().map(|name| format!("`{name}`")).collect();
+    let (last, before) = names.split_last()?;
+    let named = &before[..before.len().min(NAMED_MAX - 1)];
+    let last = match names.len() - named.len() {
+        1 => last.clone(),
+        more => format!("{more} more"),
+    };
+    let (of, loops) = match named {
+        [] => (last, "its closed loop was"),
+        _ => {
+            let of = format!("{} and {last}", named.join(", "));
+            (of, "their closed loops were")
+        }
+    };
+    Some(format!(
+        "the answers of {of} take too long for the slices of the others: {loops} measured after \
+         those in each block, so machine drift does not cancel between them"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slow_subjects_are_in_one_warning_and_not_all_named() {
+        let begins = |count: usize| {
+            let names = ["a", "b", "c", "d", "e"].map(str::to_owned);
+            let text = slow_warning(&names.into_iter().take(count).collect()).unwrap();
+            text.split(" measured after").next().unwrap().to_owned()
+        };
+        assert_eq!(slow_warning(&BTreeSet::new()), None);
+        assert_eq!(
+            begins(1),
+            "the answers of `a` take too long for the slices of the others: its closed loop was"
+        );
+        assert!(begins(2).starts_with("the answers of `a` and `b` take"));
+        assert!(begins(4).starts_with("the answers of `a`, `b`, `c` and `d` take"));
+        assert_eq!(
+            begins(5),
+            "the answers of `a`, `b`, `c` and 2 more take too long for the slices of the others: \
+             their closed loops were"
+        );
+    }
 }

@@ -265,6 +265,7 @@ impl<'a> Session<'a> {
             records.tell(RunEvent::WarmUpChosen(choice.clone()))?;
             records.append(&JournalRow::WarmUp(choice))?;
         }
+        agenda.slow.extend(result.found.slow);
         agenda.once = once;
         agenda.starting.insert(condition.clone(), starting);
         let attempt = agenda.retries.next_attempt(block, condition);

@@ -79,6 +79,29 @@ fn a_subject_that_stays_slow_is_measured_apart() {
     assert!(is_apart(&loads[2]));
 }
 
+#[test]
+fn subjects_that_are_slow_under_different_conditions_are_in_one_warning() {
+    let of_factor = "quick = \"http://a/\"\na = \"http://a/a{p}\"";
+    let text = two_paths()
+        .replace("a = \"http://a/\"", of_factor)
+        .replace("http://b/slow", "http://b/b{p}");
+    let text = text + "[factors]\np = [\"1\", \"2\"]\n";
+    let script = script_with(|it| {
+        it.answer_us = |_, target| {
+            let is = |path: &[u8]| target.requests[0].bytes.starts_with(path);
+            if is(b"GET /a1 ") || is(b"GET /b2 ") {
+                40_000
+            } else {
+                1_200
+            }
+        };
+    });
+    let ran = run(&text, &script);
+    assert!(ran.complete && ran.failures().is_empty());
+    assert_eq!(ran.warnings("answers of `a` and `b` take too long"), 1);
+    assert_eq!(ran.warnings("too long for the slices of the others"), 1);
+}
+
 /// Three blocks, of which the path of `b` is cold at first; with these keys of the design.
 fn cold(design: &str) -> String {
     TWO.replace("http://b/", "http://b/cold").replace(

@@ -31,7 +31,7 @@ use self::user::ServerUser;
 use super::quota::ServerQuota;
 use crate::kernel::owner::Owner;
 use crate::kernel::proc_files::tree;
-use crate::kernel::signals::{SIGKILL, signal_listed};
+use crate::kernel::signals::{SIGKILL, SIGTERM, signal_listed};
 use crate::links::peers::PeerLinks;
 use crate::protocol::wire::LAST_OUTPUT;
 use crate::sampling::instructions::Counting;
@@ -41,6 +41,9 @@ use crate::sampling::sampler::Sampler;
 const LAST_OUTPUT_LINES: usize = 12;
 /// Mode of the folder for all servers: other users can pass through it, but not list it.
 const FOLDER_MODE: u32 = 0o711;
+
+/// Time for servers to end by themselves when the agent ends.
+const TIDYING: Duration = Duration::from_millis(500);
 
 /// All servers of an agent, and their folder.
 pub(crate) struct Servers {
@@ -229,12 +232,21 @@ impl Servers {
         format!("{LAST_OUTPUT}\n  {}", lines[from..].join("\n  "))
     }
 
+    /// Kills all servers. They have a moment to remove what they keep elsewhere, such as memory that
+    /// they share.
+    fn end_all(&mut self) {
+        let names: Vec<String> = self.running.keys().cloned().collect();
+        for name in &names {
+            self.begin_stop(name, SIGTERM);
+        }
+        for name in names {
+            self.stop(&name, &[(SIGTERM, TIDYING)], &AtomicBool::new(false));
+        }
+    }
+
     /// Kills everything and removes the folder.
     pub(crate) fn kill_all(&mut self) {
-        let names: Vec<String> = self.running.keys().cloned().collect();
-        for name in names {
-            self.stop(&name, &[], &AtomicBool::new(true));
-        }
+        self.end_all();
         // This process adopts orphans: when it has no descendants, no process of a server is left.
         let me = std::process::id() as i32;
         let end = Instant::now() + Duration::from_secs(1);

@@ -154,9 +154,8 @@ pub(crate) fn kill_family(child: &mut Child, group: Option<&Cgroup>, family: Vec
 mod tests {
     use super::*;
     use crate::kernel::proc_files::Process;
+    use crate::kernel::signals::SIGTERM as TERM;
     use crate::serving::servers::fixtures::{NAME, end, servers, until_it_printed};
-
-    const TERM: i32 = 15;
 
     #[test]
     fn a_server_that_ended_while_others_were_waited_for_was_not_killed() {
@@ -203,5 +202,20 @@ mod tests {
             "it does not run any more"
         );
         end(servers);
+    }
+
+    #[test]
+    fn servers_can_tidy_up_when_the_agent_ends_and_do_not_keep_it() {
+        for (trap, is_gentle) in [("echo tidy; exit 0", true), ("", false)] {
+            let script = format!("trap '{trap}' TERM; echo ready; while :; do sleep 0.01; done");
+            let mut servers = servers(&script);
+            until_it_printed(&servers, "ready");
+            let pid = servers.running[NAME].pid();
+            servers.end_all();
+            assert!(Process::read(pid).is_none());
+            let output = servers.folders[NAME].output_since(0);
+            assert_eq!(output.contains("tidy"), is_gentle);
+            end(servers);
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use readings::Condition;
 use readings::text::compact::ends_kept;
-use verdict::{Analysis, Metric, Ranked, Ranking, words};
+use verdict::{Analysis, Metric, Ranked, Ranking, Unit, words};
 
 use super::ranks::{BESIDE, NAME_MAX, end, of_metric};
 use crate::section::columns::Columns;
@@ -66,6 +66,9 @@ fn of(all: &[&Ranking], order: &[String], width: usize, room: usize) -> String {
     };
     let (common, varied) = factors(all);
     let mut lead = capitalised(first.metric.words());
+    if first.metric.unit() == Unit::UsPerRequest {
+        lead.push_str(" in us");
+    }
     let rate =
         words::rate_of(first).filter(|_| all.iter().all(|o| o.rate_per_s == first.rate_per_s));
     if let Some(rate) = rate {

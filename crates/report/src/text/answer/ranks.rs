@@ -73,7 +73,9 @@ fn beside<'a>(analysis: &'a Analysis, ranking: &'a Ranking) -> impl Iterator<Ite
 fn tables(analysis: &Analysis, all: &[&Ranking], width: usize) -> Vec<String> {
     let bars = BARS.into_iter().chain([0]);
     let narrower = bars.map(|bar| (bar, true, BESIDE.len()));
-    let narrower = narrower.chain((0..=BESIDE.len()).rev().map(|beside| (0, false, beside)));
+    // Other metrics go before the interval.
+    let narrower = narrower.chain((0..BESIDE.len()).rev().map(|beside| (0, true, beside)));
+    let narrower = narrower.chain([(0, false, 0)]);
     let mut tables = Vec::new();
     for (bar, interval, beside) in narrower {
         let table = |one: &&Ranking| grid(&columns(analysis, one, bar, interval, beside), width);

@@ -74,6 +74,7 @@ fn several_conditions_are_a_grid_with_places() {
     first.ends("  1");
     text.has("\nMedian latency at 5,000/s, by connections\n");
     text.has("In throughput, direct is first under ");
+    text.has("\nCPU time per request of all servers in us, by connections\n");
 }
 
 #[test]
@@ -246,6 +247,12 @@ fn tables_of_two_conditions_have_the_same_columns() {
     }
     for width in 60..120 {
         let text = terminal(&journal, &analysis, width, false, None);
+        // Other metrics give way to the interval.
+        let others = text.lines().filter(|line| line.ends_with(" p99"));
+        assert!(
+            others.clone().all(|line| line.contains("95% interval")),
+            "{text}"
+        );
         let heads: Vec<Vec<&str>> = text
             .lines()
             .filter(|line| line.trim_start().starts_with("#  subject"))
