@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""User-space instructions per request of `weigh load` or `weigh balance`, of two or more builds.
+"""User-space instructions per request of a load, a balancer or an origin, of two or more builds.
 
-    benches/instructions.py [--balance] OLD NEW [-- OPTION...]
+    benches/instructions.py [--balance|--origin] OLD NEW [-- OPTION...]
 
-Each build makes, or relays, 4,000 and then 24,000 requests under valgrind's callgrind; the
+Each build makes, relays or answers 4,000 and then 24,000 requests under valgrind's callgrind; the
 difference, divided by 20,000, is what one request costs. Unlike CPU time it hardly varies, so one
 run of each build shows a difference of 1%. It does not include the kernel, which takes most of the
 CPU time. Options after `--` go to `weigh load`.
@@ -21,7 +21,7 @@ FEW, MANY = 4_000, 24_000
 # Functions that run per interval of time, which valgrind stretches, and not per request.
 PER_INTERVAL = re.compile(
     r"HistogramIterator|memset|value_at_quantile|::mean|::stdev|Histogram<T>::add|miniz|report::"
-    r"|core::str|Gaps|readings::histogram|memcpy"
+    r"|core::str|Gaps|\bhistogram::Histogram::(?:merge|quantile|to_base64)|memcpy"
 )
 ROW = re.compile(r"\s*([\d,]+) \(.*?%\)\s+\S*?:(.*?)(?: \[.*)?$")
 
@@ -37,6 +37,7 @@ threads = 1
 [services.web]
 listen = ["{front}"]
 kind = "http"
+http_versions = ["1.1", "2"]
 backends.one = "{back}"
 """
 
@@ -59,16 +60,18 @@ def wait_for(port):
     sys.exit(f"nothing listens on port {port} after 30 s")
 
 
-def instructions(build, requests, options, balances):
+def instructions(build, requests, options, counts):
     """Instructions of each function in one run."""
     front, back = free_port(), free_port()
+    balances = counts == "--balance"
     load = [build, "load", f"http://127.0.0.1:{front if balances else back}/", "-n", str(requests)]
     load += ["-c", "64", "-t", "1", "--io", "epoll", "-q", "--format", "json", *options]
     started = []
     with tempfile.TemporaryDirectory() as folder:
         out = f"{folder}/callgrind"
         try:
-            start([build, "origin", "--listen", f"127.0.0.1:{back}"], started)
+            origin = [build, "origin", "--listen", f"127.0.0.1:{back}", "--io", "epoll"]
+            start(counted(origin, out) if counts == "--origin" else origin, started)
             wait_for(back)
             if balances:
                 addresses = {"front": f"127.0.0.1:{front}", "back": f"127.0.0.1:{back}"}
@@ -76,7 +79,7 @@ def instructions(build, requests, options, balances):
                     config.write(BALANCER.format(**addresses))
                 start(counted([build, "balance", config.name, "--io", "epoll"], out), started)
                 wait_for(front)
-            command = load if balances else counted(load, out)
+            command = load if counts else counted(load, out)
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode != 0:
                 sys.exit(f"{' '.join(load)} ended with {done.returncode}:\n{done.stderr}")
@@ -94,8 +97,8 @@ def instructions(build, requests, options, balances):
     return sums
 
 
-def per_request(build, options, balances):
-    few, many = (instructions(build, n, options, balances) for n in (FEW, MANY))
+def per_request(build, options, counts):
+    few, many = (instructions(build, n, options, counts) for n in (FEW, MANY))
     return {name: (many[name] - few.get(name, 0)) / (MANY - FEW) for name in many}
 
 
@@ -105,11 +108,11 @@ def main():
     if "--" in arguments:
         cut = arguments.index("--")
         arguments, options = arguments[:cut], arguments[cut + 1 :]
-    balances = "--balance" in arguments
-    builds = [argument for argument in arguments if argument != "--balance"]
+    counts = next((a for a in arguments if a in ("--balance", "--origin")), None)
+    builds = [argument for argument in arguments if argument != counts]
     if not builds or builds[0].startswith("-"):
         sys.exit(__doc__)
-    costs = [per_request(build, options, balances) for build in builds]
+    costs = [per_request(build, options, counts) for build in builds]
     names = {name for cost in costs for name in cost if not PER_INTERVAL.search(name)}
     for name in sorted(names, key=lambda name: -max(cost.get(name, 0) for cost in costs)):
         row = [cost.get(name, 0) for cost in costs]

@@ -257,12 +257,18 @@ impl Message {
 
 /// The key of a request that asks for a WebSocket.
 fn asked_key(head: &[u8]) -> Option<&[u8]> {
-    let value = |wanted: &[u8]| {
-        let mut same = fields(head).filter(|(name, _)| name.eq_ignore_ascii_case(wanted));
-        same.next().map(|(_, value)| value)
+    // Each GET is asked, so only the beginnings of lines are looked at.
+    let value = |name: &[u8]| {
+        let mut lines = memchr::memchr_iter(b'\n', head).map(|end| &head[end + 1..]);
+        let value = lines.find_map(|line| {
+            let (start, rest) = line.split_at_checked(name.len())?;
+            start.eq_ignore_ascii_case(name).then_some(rest)
+        })?;
+        let end = memchr::memchr(b'\n', value)?;
+        Some(value[..end].trim_ascii())
     };
-    let asks = head.starts_with(b"GET ") && value(b"upgrade").is_some_and(is_websocket);
-    asks.then(|| value(b"sec-websocket-key"))?
+    let asks = head.starts_with(b"GET ") && value(b"upgrade:").is_some_and(is_websocket);
+    asks.then(|| value(b"sec-websocket-key:"))?
 }
 
 /// Encodes the head of a request. Returns its method, and what its fields say about the content.

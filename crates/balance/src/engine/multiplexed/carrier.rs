@@ -101,8 +101,7 @@ impl Carrier {
             } if backend.is_some() => {
                 if let Some((slot, one)) = table.by_stream_id(slots, stream) {
                     let is_head = one.is_head_request();
-                    let status = head.status();
-                    if let Some(key) = one.asked_key().filter(|_| status / 100 == 2) {
+                    if let Some(key) = one.asked_key().filter(|_| head.status() / 100 == 2) {
                         let mut switch = Vec::new();
                         write_switch(head, key, &mut switch);
                         one.inbox.append(&mut switch);

@@ -21,7 +21,7 @@ use crate::engine::health_checker::lookups;
 use crate::engine::multiplexed::{Multiplexed, StreamsMax};
 use crate::engine::shared::Shared;
 use client::Client;
-use deeds::{Case, Deed, Flood, Opening, cases, flood_of};
+use deeds::{BEYOND, BEYOND_BYTES, Case, Deed, Flood, Opening, cases, flood_of};
 
 const CASES: u32 = 60;
 /// How long an answer may take, and then the end of the balancer: longer than the longest chain of the
@@ -42,6 +42,8 @@ struct Back {
     decoder: hpack::Decoder,
     floods: Vec<(u32, Flood)>,
     speaks: bool,
+    /// Bytes of content that have come: its connection's window is never opened further.
+    content: usize,
 }
 
 struct Peers {
@@ -110,6 +112,7 @@ impl Peers {
             reader: FrameReader::of_server(16_384, 64 * 1024),
             decoder: hpack::Decoder::new(4_096, 64 * 1024),
             floods: Vec::new(),
+            content: 0,
             speaks: matches!(opening, Opening::Settings { .. }),
         };
         self.backs.insert(conn, back);
@@ -145,8 +148,11 @@ impl Peers {
         let Some(back) = self.backs.get_mut(&conn).filter(|back| back.speaks) else {
             return requests;
         };
-        let decoder = &mut back.decoder;
+        let (decoder, content) = (&mut back.decoder, &mut back.content);
         let read = back.reader.feed(bytes, |event| {
+            if let Event::Data { bytes, .. } = event {
+                *content += bytes.len();
+            }
             if let Event::Headers { stream, block, .. } = event {
                 let mut path = String::new();
                 decoder.decode(block, |name, value| {
@@ -161,6 +167,10 @@ impl Peers {
         });
         if let Err(error) = read {
             self.found.push(format!("a back end got {error}"));
+        }
+        if back.content > 65_535 {
+            self.found
+                .push(format!("a back end got {} bytes of content", back.content));
         }
         requests
     }
@@ -183,6 +193,14 @@ impl Peers {
             Deed::Part => {
                 frame::headers(&mut out, stream, &ok, false, 16_384);
                 frame::data(&mut out, stream, b"a part", false);
+            }
+            Deed::Beyond => {
+                frame::headers(&mut out, stream, &ok, false, 16_384);
+                let content = vec![BEYOND; BEYOND_BYTES];
+                for piece in content.chunks(16_384) {
+                    frame::data(&mut out, stream, piece, false);
+                }
+                frame::data(&mut out, stream, b"", true);
             }
             Deed::Refuse => frame::reset(&mut out, stream, ErrorCode::RefusedStream),
             Deed::GoAway => frame::go_away(&mut out, stream - 1, ErrorCode::NoError),
@@ -357,6 +375,8 @@ fn requests_end_as_their_back_ends_deserve() {
         (Deed::Good, "200 whole, 200 whole"),
         (Deed::Nothing, "504 whole, 504 whole"),
         (Deed::Part, "200 cut, 200 cut"),
+        // HTTP/1.1 clients get it as it comes, so the window is open again in time.
+        (Deed::Beyond, "200 cut, 200 whole"),
         (Deed::Refuse, "503 whole, 503 whole"),
         (Deed::GoAway, "503 whole, 503 whole"),
         (Deed::ResetConnection, "502 whole, 502 whole"),

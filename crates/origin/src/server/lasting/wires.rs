@@ -239,7 +239,9 @@ impl<I: Io> Worker<I> {
             if entry.is_some_and(|entry| entry.is_blocked) {
                 self.wake(id);
             }
-        } else if let Some(h2) = &mut client.h2 {
+        } else if let Some(h2) = &mut client.h2
+            && !h2.blocked.is_empty()
+        {
             let mut blocked = std::mem::take(&mut h2.blocked);
             for id in blocked.drain(..) {
                 self.wake(id);

@@ -8,6 +8,10 @@ use testing::odd::streams::all;
 /// Frames of a flood in a turn.
 const FLOOD: u32 = 300;
 
+/// What content beyond a window is made of, and how much of it there is.
+pub const BEYOND: u8 = b'~';
+pub const BEYOND_BYTES: usize = 1_600_000;
+
 /// How a back end opens a connection.
 #[derive(Clone, Copy, Debug)]
 pub enum Opening {
@@ -33,6 +37,8 @@ pub enum Deed {
     Nothing,
     /// A head, and a part of the content.
     Part,
+    /// More content than the stream's window has room for, without a wait for more.
+    Beyond,
     Refuse,
     /// GOAWAY that does not serve it.
     GoAway,
@@ -90,6 +96,7 @@ fn deeds(odd: usize) -> impl Strategy<Value = Deed> {
         6 => (0..odd).prop_map(Deed::Odd),
         1 => Just(Deed::Nothing),
         1 => Just(Deed::Part),
+        1 => Just(Deed::Beyond),
         2 => Just(Deed::Refuse),
         1 => Just(Deed::GoAway),
         1 => Just(Deed::ResetConnection),
@@ -98,7 +105,7 @@ fn deeds(odd: usize) -> impl Strategy<Value = Deed> {
 }
 
 pub fn cases() -> impl Strategy<Value = Case> {
-    let content = prop_oneof![2 => Just(0_u16), 1 => 1..8_000_u16];
+    let content = prop_oneof![4 => Just(0_u16), 1 => 1..8_000_u16, 1 => 8_000..65_000_u16];
     let client = (proptest::option::weighted(0.6, 1..8_u8), content);
     let clients = vec(client, 1..5);
     let openings = vec(openings(), 1..5);
