@@ -80,6 +80,8 @@ pub(crate) struct Flow {
     expected: Vec<u8>,
     expected_number: u64,
     overhead: Overhead,
+    /// Answers to pings.
+    pub(crate) pongs: u64,
 }
 
 impl Session {
@@ -114,6 +116,7 @@ impl Session {
             next_number: 0,
             expected_number: 0,
             overhead: Overhead::default(),
+            pongs: 0,
         };
         Self {
             reader: Reader::new(Role::Client, 0, None),
@@ -201,6 +204,14 @@ impl Flow {
         }
     }
 
+    /// Sends a ping, whose answer costs nothing of what the server may send besides messages.
+    pub(crate) fn ping(&mut self) {
+        if matches!(self.phase, Phase::Open) {
+            self.overhead.offset();
+            self.writer.ping(&mut self.out, b"");
+        }
+    }
+
     /// Begins to close the connection.
     pub(crate) fn close(&mut self, code: CloseCode) {
         if matches!(self.phase, Phase::Open) {
@@ -266,6 +277,7 @@ impl Flow {
             Event::Ping(payload) if !self.is_closing() => {
                 self.writer.pong(&mut self.out, payload);
             }
+            Event::Pong(_) => self.pongs += 1,
             _ => {}
         }
         if self.overhead.add(1) {

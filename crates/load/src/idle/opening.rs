@@ -50,6 +50,30 @@ pub(super) enum Session {
     WebSocket(Box<ws::Session>),
 }
 
+impl Session {
+    /// Appends a ping.
+    pub(super) fn ping(&mut self, out: &mut Vec<u8>) {
+        match self {
+            Session::Http2(session) => {
+                session.ping();
+                out.append(&mut session.out);
+            }
+            Session::WebSocket(session) => {
+                session.flow.ping();
+                out.append(&mut session.flow.out);
+            }
+        }
+    }
+
+    /// Answers to pings since this was asked last.
+    pub(super) fn take_pongs(&mut self) -> u64 {
+        std::mem::take(match self {
+            Session::Http2(session) => &mut session.pongs,
+            Session::WebSocket(session) => &mut session.flow.pongs,
+        })
+    }
+}
+
 impl<'j> Script<'j> {
     /// `None` for a target without requests.
     pub(super) fn of(target: &'j Target, is_silent: bool) -> Option<Self> {

@@ -84,6 +84,7 @@ mod tests {
         target.idle = Some(Idle {
             connections,
             is_silent: false,
+            ping_every: None,
         });
         Job::to(target)
     }

@@ -59,6 +59,8 @@ struct Goal<'j> {
     open: u64,
     /// Time that opening the parts before took, s.
     before_s: f64,
+    /// The interval of pings, ms.
+    ping_every_ms: Option<u32>,
     reading: IdleReading,
 }
 
@@ -73,6 +75,8 @@ pub(super) struct IdleWorker<'j, I: Io> {
     speeches: BTreeMap<usize, Speech>,
     /// Idle connections that have to be answered, by slot; empty without.
     sessions: Vec<Option<Session>>,
+    /// When each idle connection sends its next ping, ms, by slot; empty where none does.
+    pings_ms: Vec<u32>,
     /// Those being opened, the oldest first; some have ended since.
     opening: VecDeque<(u64, ConnId)>,
     /// When the next may be opened.
@@ -101,6 +105,9 @@ impl<'j, I: Io> IdleWorker<'j, I> {
                 opening: 0,
                 open: 0,
                 before_s: 0.0,
+                ping_every_ms: idle
+                    .ping_every
+                    .map(|every| (every.as_millis() as u32).max(1)),
                 reading: IdleReading {
                     connections: part.of(all),
                     is_silent: idle.is_silent,
@@ -111,6 +118,8 @@ impl<'j, I: Io> IdleWorker<'j, I> {
         let goals: Vec<Option<Goal<'_>>> = goals.collect();
         let answers = |one: &Target| one.http2.is_some() || one.traffic.websocket().is_some();
         let has_sessions = job.targets.iter().any(answers);
+        let mut all = goals.iter().flatten();
+        let has_pings = all.any(|goal| goal.ping_every_ms.is_some());
         let began_ns = io.now_ns();
         Self {
             io,
@@ -121,6 +130,7 @@ impl<'j, I: Io> IdleWorker<'j, I> {
             sessions: (0..if has_sessions { slots } else { 0 })
                 .map(|_| None)
                 .collect(),
+            pings_ms: vec![0; if has_pings { slots } else { 0 }],
             opening: VecDeque::new(),
             next_ns: 0,
             began_ns,
@@ -163,6 +173,7 @@ impl<'j, I: Io> IdleWorker<'j, I> {
                 self.handle(event)?;
             }
             self.expire()?;
+            self.ping();
             let now = self.open();
             // Of several threads each adds its own.
             shared
@@ -337,7 +348,13 @@ impl<'j, I: Io> IdleWorker<'j, I> {
         let step = match (self.speeches.get_mut(&slot), &self.goals[held.target()]) {
             (Some(speech), Some(goal)) => goal.script.take(speech, bytes, &mut self.out),
             _ => match self.sessions.get_mut(slot).and_then(Option::as_mut) {
-                Some(session) => answer_at_rest(session, bytes, &mut self.out),
+                Some(session) => {
+                    let step = answer_at_rest(session, bytes, &mut self.out);
+                    if let Some(goal) = &mut self.goals[held.target()] {
+                        goal.reading.pongs += session.take_pongs();
+                    }
+                    step
+                }
                 None => Step::More,
             },
         };
@@ -364,11 +381,37 @@ impl<'j, I: Io> IdleWorker<'j, I> {
             self.sessions[slot] = Some(session);
         }
         if let Some(goal) = &mut self.goals[number] {
+            if let Some((next_ms, every_ms)) = self.pings_ms.get_mut(slot).zip(goal.ping_every_ms) {
+                // Pings of connections that were opened at once are spread over the interval.
+                let spread = (slot as u64).wrapping_mul(0x9e37_79b9) % u64::from(every_ms);
+                *next_ms = now_ms.saturating_add(1 + spread as u32);
+            }
             goal.opening -= 1;
             goal.open += 1;
             goal.reading.opened += 1;
             let part_ms = now_ms.saturating_sub(self.asked_ms);
             goal.reading.opening_s = goal.before_s + f64::from(part_ms) / 1e3;
+        }
+    }
+
+    /// Sends the pings that are due.
+    fn ping(&mut self) {
+        let now_ms = self.ms(self.io.now_ns());
+        for (slot, next_ms) in self.pings_ms.iter_mut().enumerate() {
+            let Some(held) = self.held[slot].filter(|one| one.is_idle() && *next_ms <= now_ms)
+            else {
+                continue;
+            };
+            if let Some(goal) = &mut self.goals[held.target()]
+                && let Some(every_ms) = goal.ping_every_ms
+                && let Some(session) = &mut self.sessions[slot]
+            {
+                *next_ms = now_ms.saturating_add(every_ms);
+                goal.reading.pings += 1;
+                self.out.clear();
+                session.ping(&mut self.out);
+                self.io.send_copy(held.id, &self.out);
+            }
         }
     }
 

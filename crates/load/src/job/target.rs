@@ -1,6 +1,7 @@
 //! Where requests go, and what they say.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
 
 use net::Address;
 use readings::{HttpVersion, QuicCongestion};
@@ -123,6 +124,9 @@ pub struct Idle {
     pub connections: u32,
     /// Whether nothing is sent on them. Otherwise each has one request before, and its answer.
     pub is_silent: bool,
+    /// The interval at which each sends a ping, over HTTP/2 or as a WebSocket.
+    #[serde(default, with = "serde_as::option_ns")]
+    pub ping_every: Option<Duration>,
 }
 
 /// A server, the connections to it and the requests on them.

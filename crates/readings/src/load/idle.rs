@@ -36,9 +36,18 @@ pub struct IdleReading {
     /// Time that opening took, s.
     pub opening_s: f64,
     pub open_at_end: u64,
+    /// Pings that were sent on them, and those that the server has answered.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub pings: u64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub pongs: u64,
     /// Those that the server ended; empty where it ended none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub closed: Vec<IdleClosed>,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl IdleReading {
@@ -65,6 +74,8 @@ impl IdleReading {
         add_count(&mut self.failed, other.failed);
         self.opening_s = self.opening_s.max(other.opening_s);
         add_count(&mut self.open_at_end, other.open_at_end);
+        add_count(&mut self.pings, other.pings);
+        add_count(&mut self.pongs, other.pongs);
         other.closed.iter().for_each(|one| self.add_closed(one));
     }
 

@@ -40,6 +40,13 @@ pub fn idle_terminal(held: &IdleHeld, url: &str) -> String {
         "  Client memory: {} per connection\n",
         bytes(held.own_bytes_per_connection)
     ));
+    if reading.pings > 0 {
+        out.push_str(&format!(
+            "  {}, of which {} were answered before the end\n",
+            counted(reading.pings as usize, "ping"),
+            grouped(reading.pongs)
+        ));
+    }
     for closed in &reading.closed {
         let how = match closed.how {
             IdleEnd::Closed => "closed",
@@ -175,6 +182,16 @@ mod tests {
         let document = idle_json(&held());
         assert_eq!(document["server_bytes_per_connection"], 600.0);
         assert_eq!(document["opened"], 10_000);
+    }
+
+    #[test]
+    fn pings_are_told_with_their_answers() {
+        let mut pinged = held();
+        idle_terminal(&pinged, "http://x/").lacks("ping");
+        (pinged.reading.pings, pinged.reading.pongs) = (20_000, 19_999);
+        let text = idle_terminal(&pinged, "http://x/");
+        text.has("20,000 pings, of which 19,999 were answered before the end");
+        assert_eq!(idle_json(&pinged)["pongs"], 19_999);
     }
 
     #[test]

@@ -178,6 +178,7 @@ pub(crate) fn target(
         idle: (load.idle > 0).then_some(load::Idle {
             connections: load.idle,
             is_silent: false,
+            ping_every: None,
         }),
         ..load::Target::new(one.address, request, expect).with_connections(one.subject.connections)
     };

@@ -195,6 +195,10 @@ pub struct IdleArgs {
     /// Make no request on idle connections.
     #[arg(long, requires = "idle")]
     pub idle_silent: bool,
+    /// The interval at which each idle connection sends a ping, at least 1s; over HTTP/2, or to a
+    /// WebSocket.
+    #[arg(long, value_name = "TIME", value_parser = units::some_time, requires = "idle")]
+    pub idle_ping: Option<Duration>,
 }
 
 impl IdleArgs {
@@ -203,6 +207,7 @@ impl IdleArgs {
         self.idle.map(|connections| Idle {
             connections,
             is_silent: self.idle_silent,
+            ping_every: self.idle_ping,
         })
     }
 }

@@ -66,6 +66,8 @@ pub(crate) struct Session {
     /// them.
     half_open: Vec<u32>,
     overhead: Overhead,
+    /// Answers to pings.
+    pub(crate) pongs: u64,
     /// The header block that was decoded last, and what it says.
     block: Vec<u8>,
     section: AnswerFields,
@@ -104,6 +106,7 @@ impl Session {
             unsent: Vec::new(),
             half_open: Vec::new(),
             overhead: Overhead::default(),
+            pongs: 0,
             block: Vec::new(),
             section: AnswerFields::default(),
             fields: None,
@@ -126,6 +129,12 @@ impl Session {
     /// Whether no further request can be sent.
     pub(crate) fn is_ending(&self) -> bool {
         self.is_ending
+    }
+
+    /// Sends a PING, whose answer costs nothing of what the server may send besides answers.
+    pub(crate) fn ping(&mut self) {
+        self.overhead.offset();
+        frame::ping(&mut self.out, *b"weigh ok");
     }
 
     /// Opens no further streams.
@@ -374,7 +383,11 @@ impl Session {
                 }
                 Ok(())
             }
-            Event::Settings { ack: true, .. } | Event::Ping { ack: true, .. } => Ok(()),
+            Event::Settings { ack: true, .. } => Ok(()),
+            Event::Ping { ack: true, .. } => {
+                self.pongs += 1;
+                Ok(())
+            }
             Event::Settings { values, .. } => {
                 for (id, value) in values {
                     self.setting(id, value)?;

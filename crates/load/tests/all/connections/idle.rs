@@ -5,9 +5,12 @@ use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use load::{Idle, IdleError, IdleHolder, Job, LoadError, Segment, Stop, Target};
+use load::{
+    Idle, IdleError, IdleHolder, Job, LoadError, Request, Segment, Stop, Target, Traffic, WebSocket,
+};
 use net::IoKind;
 use net::h2::frame;
 use origin::{Origin, OriginOptions};
@@ -21,6 +24,7 @@ fn idle(mut target: Target, connections: u32, is_silent: bool) -> Target {
     target.idle = Some(Idle {
         connections,
         is_silent,
+        ping_every: None,
     });
     target
 }
@@ -83,6 +87,34 @@ fn a_job_without_them_has_no_holder() {
     let server = origin();
     let job = job(IoKind::Epoll, get(server.address()));
     assert!(IdleHolder::start(&job).unwrap().is_none());
+}
+
+#[test]
+fn pings_are_sent_and_answered_while_they_are_idle() {
+    for io in BOTH {
+        let origin = origin();
+        let every = Duration::from_millis(200);
+        let socket = Target {
+            requests: vec![Request {
+                bytes: net::fetch::request("GET", "x", "/ws/echo", &[]),
+                ..get(origin.address()).requests[0].clone()
+            }],
+            traffic: Traffic::WebSocket(WebSocket::default()),
+            ..get(origin.address())
+        };
+        for target in [over_h2(get(origin.address()), 1), socket] {
+            let mut target = idle(target, 40, false);
+            let held = hold(&job(io, target.clone()), |_| sleep(3 * every)).unwrap();
+            assert_eq!((held.pings, held.pongs), (0, 0), "{io}");
+            target.idle.as_mut().unwrap().ping_every = Some(every);
+            let held = hold(&job(io, target), |_| sleep(6 * every)).unwrap();
+            assert_eq!((held.open_at_end, held.failed), (40, 0), "{io}");
+            // Each has sent several; the last ones may be on their way.
+            let expected = held.pings - 40..=held.pings;
+            assert!(held.pings >= 80 && held.pings <= 40 * 40, "{io}: {held:?}");
+            assert!(expected.contains(&held.pongs), "{io}: {held:?}");
+        }
+    }
 }
 
 #[test]

@@ -3,11 +3,12 @@
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, UdpSocket};
+use std::time::Duration;
 
 use load::Stage;
 use net::Address;
 
-use crate::cli::LoadArgs;
+use crate::cli::{HttpVersion, LoadArgs};
 use crate::failure::Failure;
 use crate::units;
 
@@ -24,6 +25,7 @@ pub fn look(args: &LoadArgs) -> Result<(), Failure> {
     }
     asks_for_something(&args.pacing.stages)?;
     fits_events(args)?;
+    fits_pings(args)?;
     one_host(&args.request.headers)
 }
 
@@ -61,6 +63,24 @@ fn fits_events(args: &LoadArgs) -> Result<(), Failure> {
     Err(Failure::words(format!(
         "{misfit}, and --events takes answers as streams; leave one of the two out"
     )))
+}
+
+/// Whether the idle connections can send pings, and not too many.
+fn fits_pings(args: &LoadArgs) -> Result<(), Failure> {
+    let Some(every) = args.idle.idle_ping else {
+        return Ok(());
+    };
+    let is_websocket = |url: &String| url.starts_with("ws://") || url.starts_with("wss://");
+    let are_websockets = args.url.as_ref().is_some_and(is_websocket);
+    if every < Duration::from_secs(1) {
+        return Err(Failure::words("--idle-ping: expected at least 1s"));
+    }
+    match args.version.http == HttpVersion::Http2 || are_websockets {
+        true => Ok(()),
+        false => Err(Failure::words(
+            "--idle-ping: HTTP/1.1 has no pings; give --http 2, or the URL of a WebSocket",
+        )),
+    }
 }
 
 /// Whether stages, if there are any, ask for requests.
