@@ -79,7 +79,7 @@ pub(crate) fn shares(cells: &Cells<'_>) -> Vec<Shares> {
             let of = |of: Loop| {
                 let mut sum = Sum::default();
                 for cell in cells.judged(of, condition, subject, false).values() {
-                    if is_asked_beside(cell) {
+                    if has_other_shares(cell) {
                         continue;
                     }
                     let load = match of {
@@ -101,10 +101,12 @@ pub(crate) fn shares(cells: &Cells<'_>) -> Vec<Shares> {
     found
 }
 
-/// Whether the run asked the servers too, to see when a reload is in effect: that passes on to back ends.
-fn is_asked_beside(cell: &Cell<'_>) -> bool {
+/// Whether back ends were lost, which then have no share; or the run asked the servers too, to see when a
+/// reload is in effect: that passes on to back ends.
+fn has_other_shares(cell: &Cell<'_>) -> bool {
     let events = cell.reading().and_then(|reading| reading.events.as_ref());
-    events.is_some_and(|noticed| noticed.events.iter().any(EventReading::is_reload))
+    let changes = |event: &EventReading| event.is_reload() || event.is_loss();
+    events.is_some_and(|noticed| noticed.events.iter().any(changes))
 }
 
 /// What was counted in all blocks.
