@@ -34,14 +34,14 @@ pub use journal::{
     UnwritableRow, WarmUpChoice, condition_of_load, first_number_above_limit, trials_by_load,
 };
 pub use load::{
-    ARRIVAL_SLOT_NS, AcceptQueue, Answered, Arrivals, Batch, CALL_MESSAGES_MAX, ClientPauses,
-    ClientReading, ConnectionsRow, ErrorCounts, EventFormat, ExchangeEnd, FIRST_ANSWER, Fairness,
-    GivenUp, HostReading, IdleClosed, IdleEnd, IdleHeld, IdleReading, IdleStage, LATE_S, LagBase,
-    LastingReading, LoadReading, LoadRow, NO_PORT, Negotiated, Offered, Pacing, Pause, Peaks,
-    QuicCongestion, QuicReading, RATE_MAX_PER_S, Received, RequestBody, RequestReading,
-    SOCKET_MESSAGE_BYTES_MAX, START_LATE_US, ServerState, Silence, Slice, StageReading,
-    StatusCount, ThreadReading, TlsReading, TrafficKind, UsersReading, Wrong, WrongKind, count_end,
-    is_same_congestion,
+    ARRIVAL_SLOT_NS, AcceptQueue, AgeReading, Answered, Arrivals, Batch, CALL_MESSAGES_MAX,
+    ClientPauses, ClientReading, ConnectionsRow, ErrorCounts, EventFormat, ExchangeEnd,
+    FIRST_ANSWER, Fairness, GivenUp, HostReading, IdleClosed, IdleEnd, IdleHeld, IdleReading,
+    IdleStage, LATE_S, LagBase, LastingReading, LoadReading, LoadRow, NO_PORT, Negotiated, Offered,
+    Pacing, Pause, Peaks, QuicCongestion, QuicReading, RATE_MAX_PER_S, Received, RequestBody,
+    RequestReading, SOCKET_MESSAGE_BYTES_MAX, START_LATE_US, ServerState, Silence, Slice,
+    StageReading, StatusCount, ThreadReading, TlsReading, TrafficKind, UsersReading, Wrong,
+    WrongKind, count_end, is_same_congestion,
 };
 pub use machine::{
     Access, BottleneckReading, BottleneckSample, CPU_TICK_S, Change, ContainerSource, CpuSample,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use load::Segment;
 use readings::{Arrivals, Received};
 
-use crate::protocol::wire::Spans;
+use crate::protocol::wire::{OtherServer, Spans};
 use crate::sampling::server::counts_file::CountsFile;
 use crate::sampling::server::watched::WatchedServers;
 
@@ -18,12 +18,16 @@ pub(crate) struct SegmentCounts {
 }
 
 impl SegmentCounts {
-    /// Of those servers that count.
-    pub(crate) fn of(servers: &WatchedServers) -> Self {
+    /// Of those servers that count, and of others that are not watched.
+    pub(crate) fn of(servers: &WatchedServers, others: &[OtherServer]) -> Self {
         let servers = servers.iter();
         let counting = servers.filter_map(|(name, one)| Some((name.clone(), one.counts()?)));
+        let others = others.iter().filter_map(|one| {
+            let file = CountsFile::open(one.counts.as_deref()?)?;
+            Some((one.server.clone(), Arc::new(file)))
+        });
         Self {
-            servers: counting.collect(),
+            servers: counting.chain(others).collect(),
             seen: Mutex::default(),
         }
     }
@@ -91,7 +95,14 @@ mod tests {
         let watched = Watched::processes(Vec::new()).with_counts(Some(&path));
         let silent = Watched::processes(Vec::new()).with_counts(None);
         let servers = [("origin".to_owned(), watched), ("proxy".to_owned(), silent)];
-        let counts = SegmentCounts::of(&servers.into());
+        let lost = OtherServer {
+            server: "lost".to_owned(),
+            pid: i32::MAX,
+            also: Vec::new(),
+            group: None,
+            counts: Some(path),
+        };
+        let counts = SegmentCounts::of(&servers.into(), &[lost]);
         let closed = || Segment::closed(Stop::After(Duration::from_secs(1)));
         let of = |reading| Segment {
             reading,
@@ -106,6 +117,7 @@ mod tests {
         let found = counts.in_readings(&segments, 2);
         assert_eq!(found[0]["origin"].requests, 100 + 5);
         assert_eq!(found[1]["origin"].requests, 1_000);
+        assert_eq!(found[0]["lost"], found[0]["origin"]);
         assert!(!found[0].contains_key("proxy"));
     }
 }

@@ -38,7 +38,7 @@ pub(crate) fn carry_out(
         let requests = job.targets.iter().take(1).flat_map(|one| &one.requests);
         expectations.extend(requests.map(|one| one.expect.clone()));
     }
-    let counts = Arc::new(SegmentCounts::of(&servers));
+    let counts = Arc::new(SegmentCounts::of(&servers, &order.count_others));
     let reads = Arc::clone(&counts);
     let between: load::Between = Arc::new(move || reads.read());
     let sampler = LoadSampler::start(order, &job, servers);

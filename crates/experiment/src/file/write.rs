@@ -293,6 +293,7 @@ fn load(load: &LoadSpec) -> Table {
     table.put_some("requests", requests);
     put_feeds(&mut table, &load.feeds);
     table.put_some("cookies", load.cookies.then_some(true));
+    table.put_some("ages", load.ages.then_some(true));
     table.put_some("body_bytes", load.body_bytes.map(size_text));
     table.put("timeout", duration_text(load.timeout));
     match load.rate {

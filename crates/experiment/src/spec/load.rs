@@ -43,6 +43,8 @@ pub struct LoadSpec {
     pub feeds: Arc<Feeds>,
     /// Whether each connection keeps the cookies that answers set.
     pub cookies: bool,
+    /// Whether the `Age` of answers is read.
+    pub ages: bool,
     /// The size of a body of made-up text instead.
     pub body_bytes: Option<u64>,
     /// How long an answer, or the opening of a connection, may take.
@@ -104,6 +106,7 @@ impl Default for LoadSpec {
             replay: None,
             feeds: Arc::default(),
             cookies: false,
+            ages: false,
             body_bytes: None,
             timeout: Duration::from_secs(5),
             rate: Rate::Auto,

@@ -6,7 +6,7 @@ use readings::{HttpVersion, Wrong};
 
 use super::events::Events;
 use super::stamp::Stamp;
-use super::visit::{User, Visit};
+use super::visit::{AnswerAge, User, Visit};
 use super::{Ending, Kind, Note, Times};
 use crate::http::Http;
 use crate::http::grpc::Call;
@@ -147,6 +147,10 @@ impl Kind for Lasting {
 
     fn ending(&self) -> Option<Ending> {
         each!(self, one => one.ending())
+    }
+
+    fn age(&self) -> Option<AnswerAge> {
+        each!(self, one => one.age())
     }
 
     fn status(&self) -> Option<u16> {

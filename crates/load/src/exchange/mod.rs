@@ -21,7 +21,7 @@ pub(crate) mod stamp;
 pub(crate) mod visit;
 
 pub(crate) use lasting::Lasting;
-pub(crate) use visit::User;
+pub(crate) use visit::{AnswerAge, User};
 
 /// The times of an exchange and of bytes of it, ns of the worker's clock.
 #[derive(Clone, Copy, Debug)]
@@ -211,6 +211,11 @@ pub(crate) trait Kind: Sized {
 
     /// How a complete exchange ended, if that is counted; asked once it is over.
     fn ending(&self) -> Option<Ending> {
+        None
+    }
+
+    /// What a complete answer says of its age, where that is read.
+    fn age(&self) -> Option<AnswerAge> {
         None
     }
 

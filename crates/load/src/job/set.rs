@@ -55,6 +55,23 @@ impl Target {
             ..self
         }
     }
+
+    /// The `Age` of its answers is read; nothing is done where exchanges last.
+    #[must_use]
+    pub fn with_ages(mut self) -> Self {
+        match &mut self.traffic {
+            Traffic::Users(users) => users.reads_ages = true,
+            Traffic::Answers => {
+                self.traffic = Traffic::Users(Users {
+                    steps: vec![Step::default(); self.requests.len()],
+                    reads_ages: true,
+                    ..Users::default()
+                });
+            }
+            Traffic::Events(_) | Traffic::WebSocket(_) | Traffic::Grpc(_) => {}
+        }
+        self
+    }
 }
 
 impl Segment {
@@ -73,6 +90,7 @@ impl Users {
         is_needed.then(|| Self {
             steps,
             in_rounds: set.users.is_some(),
+            reads_ages: false,
             keeps_cookies: set.users.is_some_and(|users| users.keeps_cookies),
             captured: set.captured.clone(),
         })

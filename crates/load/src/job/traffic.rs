@@ -73,6 +73,10 @@ impl Traffic {
         }
     }
 
+    pub(crate) fn reads_ages(&self) -> bool {
+        matches!(self, Traffic::Users(users) if users.reads_ages)
+    }
+
     /// Whether an answer may have no end.
     pub(crate) fn may_last(&self) -> bool {
         match self {
@@ -216,6 +220,9 @@ pub struct Users {
     /// Whether requests are made in rounds. Otherwise there are no sessions: requests are chosen as
     /// always, and only their answers are looked into.
     pub in_rounds: bool,
+    /// Whether the ages of answers are read.
+    #[serde(default)]
+    pub reads_ages: bool,
     /// Whether users keep cookies.
     pub keeps_cookies: bool,
     /// Names of what is captured.

@@ -100,6 +100,7 @@ pub(crate) fn merge(
             (None, messages) => messages.map(|messages| Box::new(messages.reading())),
         },
         users: sum.users,
+        ages: sum.ages,
         idle: None,
     })
 }

@@ -12,8 +12,8 @@ use std::collections::HashMap;
 
 use net::Handshake;
 use readings::{
-    ErrorCounts, Histogram, LoadRow, Negotiated, Pacing, QuicReading, RequestReading, Slice,
-    StageReading, TlsReading, TrafficKind, UsersReading, Wrong,
+    AgeReading, ErrorCounts, Histogram, LoadRow, Negotiated, Pacing, QuicReading, RequestReading,
+    Slice, StageReading, TlsReading, TrafficKind, UsersReading, Wrong,
 };
 
 use crate::job::Stage;
@@ -104,6 +104,8 @@ pub(crate) struct Recorder {
     pub(crate) connections: Option<Box<Connections>>,
     /// Of a target whose requests are the steps of sessions.
     pub(crate) users: Option<Box<UsersReading>>,
+    /// Of a target whose answers' ages are read.
+    pub(crate) ages: Option<AgeReading>,
     /// Of an open loop.
     pub(crate) open_loop: Option<Box<OpenRecorder>>,
     /// Of a target with TLS.
@@ -153,6 +155,9 @@ impl Recorder {
         if target.traffic.users().is_some() && self.users.is_none() {
             let names = target.requests.iter().map(|request| request.name.as_str());
             self.users = Some(Box::new(UsersReading::of_steps(names)));
+        }
+        if target.traffic.reads_ages() {
+            self.ages.get_or_insert_default();
         }
         if target.requests.len() > 1 && self.per_request.is_empty() {
             self.prepare_requests(target);
@@ -306,6 +311,9 @@ impl Recorder {
             sum.merge(part);
         }
         if let (Some(sum), Some(part)) = (&mut self.users, &part.users) {
+            sum.add(part);
+        }
+        if let (Some(sum), Some(part)) = (&mut self.ages, &part.ages) {
             sum.add(part);
         }
         if let (Some(sum), Some(part)) = (&mut self.open_loop, &part.open_loop) {

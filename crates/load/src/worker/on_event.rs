@@ -4,8 +4,8 @@ use net::{Buf, ConnId, Event, Io};
 use readings::{Wrong, WrongKind};
 
 use super::segment::SegmentRun;
-use crate::exchange::Kind;
 use crate::exchange::conn::{Conn, State};
+use crate::exchange::{AnswerAge, Kind};
 use crate::pacing::Pacer;
 use crate::pacing::clock::Clock;
 use crate::pacing::stop::StopRule;
@@ -156,6 +156,17 @@ impl<I: Io, C: Clock, K: Kind, P: Pacer, S: StopRule> SegmentRun<'_, I, C, K, P,
             && let Some(count) = recorder.statuses.get_mut(status as usize)
         {
             *count += 1;
+        }
+        if K::HAS_MESSAGES
+            && wrong.is_none()
+            && let Some(ages) = &mut recorder.ages
+            && let Some(AnswerAge {
+                age_s: Some(age_s),
+                max_age_s,
+            }) = conn.exchange.age()
+            && self.window.contains(Self::counted_at(conn.intended, now))
+        {
+            ages.record(age_s, max_age_s);
         }
         let last = last || !conn.exchange.keeps_connection();
         self.completed(number, (arrived, now), wrong, last);

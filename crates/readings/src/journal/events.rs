@@ -110,6 +110,11 @@ impl EventReading {
         self.is_reload() || self.what == ROLLING
     }
 
+    /// Whether it took a server's processes away for a time.
+    pub fn is_loss(&self) -> bool {
+        self.has_rotation() && self.what != QUOTA
+    }
+
     /// Whether it can be said when the server was back in rotation.
     pub fn is_rotation_known(&self) -> bool {
         self.in_rotation_after_s.is_some() || self.looked_for_s > 0.0
@@ -122,6 +127,7 @@ impl EventReading {
 }
 
 const RELOAD: &str = "reload";
+const QUOTA: &str = "quota";
 /// The word for a rolling restart.
 const ROLLING: &str = "rolling";
 

@@ -125,6 +125,10 @@ impl LoadReading {
             (Some(users), Some(other)) => users.add(&other),
             (none, other) => *none = none.take().or(other),
         }
+        match (&mut self.ages, part.ages) {
+            (Some(ages), Some(other)) => ages.add(&other),
+            (none, other) => *none = none.take().or(other),
+        }
         match (&mut self.lasting, part.lasting) {
             (Some(lasting), Some(other)) => lasting.add(&other),
             (none, other) => *none = none.take().or(other),

@@ -1,5 +1,6 @@
 //! What one load measured.
 
+mod ages;
 mod batches;
 mod client;
 mod errors;
@@ -14,6 +15,7 @@ mod tls;
 mod users;
 mod wrong;
 
+pub use ages::AgeReading;
 pub use batches::Batch;
 pub use client::{AcceptQueue, ClientReading, Fairness, HostReading, START_LATE_US, ThreadReading};
 pub use errors::ErrorCounts;
@@ -162,6 +164,9 @@ pub struct LoadReading {
     /// Of a load whose requests are the steps of users' sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub users: Option<Box<UsersReading>>,
+    /// How old answers say that they are; of a load that reads it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ages: Option<AgeReading>,
     /// Of a load beside which idle connections were held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle: Option<IdleReading>,

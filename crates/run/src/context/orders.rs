@@ -182,9 +182,13 @@ pub(crate) fn target(
         }),
         ..load::Target::new(one.address, request, expect).with_connections(one.subject.connections)
     };
-    match load.request_set(&one.subject.path) {
+    let target = match load.request_set(&one.subject.path) {
         None => target,
         Some(set) => with_requests(target, one, load, set, good),
+    };
+    match load.ages {
+        true => target.with_ages(),
+        false => target,
     }
 }
 

@@ -116,6 +116,14 @@ fn load_with_events(
         true => Vec::new(),
         false => cx.testbed.as_others(is_sampled),
     };
+    let lost = |name: &str| {
+        let is_on_path = one.subject.through.iter().any(|server| server == name);
+        is_on_path && !is_sampled(name)
+    };
+    order.count_others = match on_machines {
+        true => Vec::new(),
+        false => cx.testbed.as_others(lost),
+    };
     order.job.rows = Some(Duration::from_millis(EVENT_ROW_MS));
     order.report_windows = true;
     let schedule = EventSchedule::of(cx.options.recipes, resolved, up, window)?;

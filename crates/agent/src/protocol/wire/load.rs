@@ -17,6 +17,9 @@ pub struct LoadOrder {
     pub watch: Vec<String>,
     /// The same for servers of other agents on this machine.
     pub watch_others: Vec<OtherServer>,
+    /// Those that are not sampled, as they are to lose their processes, but whose counts are read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub count_others: Vec<OtherServer>,
     /// Whether to sample scheduling in the last segment.
     pub sample_scheduling: bool,
     /// A limit on sampled servers meanwhile.
@@ -41,6 +44,7 @@ impl LoadOrder {
             job,
             watch: Vec::new(),
             watch_others: Vec::new(),
+            count_others: Vec::new(),
             sample_scheduling: false,
             quota: None,
             ports: None,

@@ -53,7 +53,7 @@ pub(super) fn read(
     let mut load = LoadSpec::default();
     let mut known = VARIED_LOAD_KEYS.to_vec();
     known.retain(|key| *key != "driver");
-    known.extend(["headers", "host", "hosts"]);
+    known.extend(["headers", "host", "hosts", "ages"]);
     known.extend(requests::KEYS);
     known.extend(calls::KEYS);
     known.extend(others);
@@ -81,6 +81,7 @@ pub(super) fn read(
     load.host = section.text(reader, "host");
     load_hosts(reader, section, &mut load);
     load.headers = headers(reader, section);
+    load.ages = section.boolean(reader, "ages").unwrap_or_default();
     requests::read(reader, section, &mut load);
     calls::read(reader, section, &mut load);
     if !load.keepalive && load.requests_per_connection.is_some_and(|count| count > 1) {

@@ -12,7 +12,9 @@ use serde::de::{MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::AnswerAge;
 use crate::http::session::Fields;
+use crate::job::target::Target;
 use crate::job::traffic::{Step, Users};
 
 /// The most of a body that is kept.
@@ -33,9 +35,18 @@ pub(super) struct Kept {
     field_bytes: usize,
     body: Vec<u8>,
     is_too_long: bool,
+    /// `None` where it is not read.
+    pub(super) age: Option<AnswerAge>,
 }
 
 impl Kept {
+    pub(super) fn of(target: &Target) -> Self {
+        Self {
+            age: target.traffic.reads_ages().then(AnswerAge::default),
+            ..Self::default()
+        }
+    }
+
     /// The next answer is to the request of this step.
     pub(super) fn begin(&mut self, step: &Step, keeps_cookies: bool) {
         let of_field = |from: &CaptureFrom| matches!(from, CaptureFrom::Field(_));
@@ -49,9 +60,13 @@ impl Kept {
         self.fields.clear();
         self.body.clear();
         (self.field_bytes, self.is_too_long) = (0, false);
+        self.age = self.age.map(|_| AnswerAge::default());
     }
 
     pub(super) fn take_field(&mut self, name: &[u8], value: &[u8]) {
+        if let Some(age) = &mut self.age {
+            age.take_field(name, value);
+        }
         let bytes = name.len() + value.len();
         if self.keeps_fields && self.field_bytes + bytes <= FIELD_BYTES_MAX {
             self.field_bytes += bytes;

@@ -1,6 +1,7 @@
 //! Answers that are looked into: of the steps of users' sessions, and where requests have checks that
 //! need the whole answer.
 
+mod age;
 pub(crate) mod cookies;
 mod kept;
 mod user;
@@ -14,6 +15,7 @@ use crate::http::session::Fields;
 use crate::job::expect::BodyCheck;
 use crate::job::target::{Request, Target};
 use crate::job::traffic::Traffic;
+pub(crate) use age::AnswerAge;
 use kept::Kept;
 pub(crate) use user::User;
 
@@ -65,7 +67,7 @@ impl Kind for Visit {
             parser: ResponseParser::new(false),
             head: ResponseHead::default(),
             check: BodyCheck::default(),
-            kept: Kept::default(),
+            kept: Kept::of(target),
             fault: None,
             user: has_users.then(Box::default),
             captured: Vec::new(),
@@ -174,6 +176,10 @@ impl Kind for Visit {
 
     fn user(&mut self) -> Option<&mut User> {
         self.user.as_deref_mut()
+    }
+
+    fn age(&self) -> Option<AnswerAge> {
+        self.kept.age
     }
 
     fn status(&self) -> Option<u16> {

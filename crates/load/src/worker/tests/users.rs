@@ -1,10 +1,10 @@
 //! Users in simulated time, and a shop that they visit.
 
 use net::simulated::{Driver, Network, SimIo};
-use readings::UsersReading;
 use readings::requests::{
     Capture, CaptureFrom, Feed, FeedOrder, Fill, Piece, RequestSet, RequestSpec, Template,
 };
+use readings::{AgeReading, UsersReading};
 
 use super::*;
 use crate::exchange::Lasting;
@@ -106,8 +106,8 @@ fn sessions(connections: u32, steps: Vec<Step>, segment: Segment) -> Job {
     target.traffic = Traffic::Users(Users {
         steps,
         in_rounds: true,
-        keeps_cookies: false,
         captured: vec!["token".to_owned()],
+        ..Users::default()
     });
     job.validate().unwrap();
     job
@@ -356,6 +356,35 @@ fn without_rounds_answers_are_only_looked_into() {
     assert_eq!(done.per_request[0].errors, done.errors.verify);
     assert_eq!(done.wrong[0].found, "`x-cache: MISS`");
     assert!(done.users.is_none());
+}
+
+#[test]
+fn the_ages_of_good_answers_are_read_where_that_is_asked_for() {
+    for asked in [true, false] {
+        let mut job = sessions(1, vec![pause(0)], Segment::closed(Stop::Requests(8)));
+        let mut target = job.targets.remove(0);
+        target.traffic = Traffic::Answers;
+        job.targets
+            .push(if asked { target.with_ages() } else { target });
+        let mut age = 0;
+        let old = move |_: &str| {
+            age += 1;
+            let status = if age < 8 { 200 } else { 500 };
+            answer(
+                status,
+                &format!("Age: {age}\r\nCache-Control: max-age=5\r\n"),
+                "ok",
+            )
+        };
+        let ages = asked.then_some(AgeReading {
+            answers: 7,
+            sum_s: 28,
+            highest_s: 7,
+            limited: 7,
+            stale: 2,
+        });
+        assert_eq!(visited(job, old).0.ages, ages);
+    }
 }
 
 #[test]

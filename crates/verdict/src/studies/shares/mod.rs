@@ -11,7 +11,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use readings::{Condition, EventReading, LoadReading, Received};
+use readings::{AgeReading, Condition, EventReading, LoadReading, Received};
 use serde::Serialize;
 
 use crate::trial::cells::{Cell, Cells};
@@ -41,6 +41,8 @@ pub struct Shares {
     pub back_ends: Vec<BackEndShare>,
     /// What was answered without the back ends; absent where each request reached them.
     pub hits: Option<Hits>,
+    /// How old answers say that they are; absent where none does, and where that is not read.
+    pub ages: Option<AgeReading>,
 }
 
 /// The requests that one back end received.
@@ -79,7 +81,7 @@ pub(crate) fn shares(cells: &Cells<'_>) -> Vec<Shares> {
             let of = |of: Loop| {
                 let mut sum = Sum::default();
                 for cell in cells.judged(of, condition, subject, false).values() {
-                    if is_asked_beside(cell) {
+                    if has_other_shares(cell) {
                         continue;
                     }
                     let load = match of {
@@ -101,10 +103,12 @@ pub(crate) fn shares(cells: &Cells<'_>) -> Vec<Shares> {
     found
 }
 
-/// Whether the run asked the servers too, to see when a reload is in effect: that passes on to back ends.
-fn is_asked_beside(cell: &Cell<'_>) -> bool {
+/// Whether back ends were lost, which then have no share; or the run asked the servers too, to see when a
+/// reload is in effect: that passes on to back ends.
+fn has_other_shares(cell: &Cell<'_>) -> bool {
     let events = cell.reading().and_then(|reading| reading.events.as_ref());
-    events.is_some_and(|noticed| noticed.events.iter().any(EventReading::is_reload))
+    let changes = |event: &EventReading| event.is_reload() || event.is_loss();
+    events.is_some_and(|noticed| noticed.events.iter().any(changes))
 }
 
 /// What was counted in all blocks.
@@ -114,6 +118,7 @@ struct Sum {
     received: BTreeMap<String, Received>,
     /// Bytes that the load read, estimated for all of it.
     read_bytes: f64,
+    ages: AgeReading,
     /// Whether a rate limit refuses some.
     is_limited: bool,
 }
@@ -128,6 +133,9 @@ impl Sum {
             Some(lasting) => lasting.opened,
             None => load.requests_all + load.errors_all.total(),
         };
+        if let Some(ages) = &load.ages {
+            self.ages.add(ages);
+        }
         self.is_limited |= load.rate_limit_per_s.is_some();
         for (server, received) in &load.received {
             self.received
@@ -159,6 +167,7 @@ impl Sum {
             received: all.requests,
             per_request,
             back_ends: self.back_ends(all.requests),
+            ages: Some(self.ages).filter(|ages| ages.answers > 0),
             hits: (per_request <= 1.0 - PER_REQUEST && !self.is_limited).then(|| self.hits(&all)),
         })
     }

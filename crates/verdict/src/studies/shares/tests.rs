@@ -65,6 +65,38 @@ fn a_back_end_with_another_share_is_named() {
     assert!(off(&[1_020_000, 980_000]));
 }
 
+#[test]
+fn lost_back_ends_have_no_shares_and_cached_answers_an_age() {
+    let mut cached = load(100_000, &[5_000]);
+    cached.ages = Some(AgeReading {
+        answers: 96_000,
+        sum_s: 38_400,
+        highest_s: 2,
+        limited: 96_000,
+        stale: 12,
+    });
+    let of = |loss: &str| {
+        let mut outcome = done(None, Some(cached.clone()));
+        if let readings::Outcome::Done(reading) = &mut outcome {
+            let event = EventReading {
+                what: loss.to_owned(),
+                ..EventReading::default()
+            };
+            reading.events = Some(readings::EventsReading {
+                events: vec![event],
+                ..readings::EventsReading::default()
+            });
+        }
+        let trials = [trial(1, "nginx", false, outcome)];
+        crate::analyse(&Journal::of_trials(header(1), trials)).shares
+    };
+    assert!(of("kill").is_empty() && of("reload").is_empty());
+    words::shares(&of("quota")[0]).ends(
+        "5,000 of 100,000 reached the back end; by their Age, answers are 0.4 s old, at most 2 s; \
+         12 of 96,000 are older than their max-age",
+    );
+}
+
 /// What is told of two back ends that are weighed 3 to 1.
 fn told_weighed(received: &[u64]) -> Vec<String> {
     let mut load = load(received.iter().sum(), received);

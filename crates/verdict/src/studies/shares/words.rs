@@ -1,5 +1,6 @@
 //! Sentences on what back ends received.
 
+use readings::AgeReading;
 use readings::text::{condition, grouped, number, percent};
 
 use super::{BackEndShare, Hits, Shares};
@@ -22,6 +23,7 @@ pub fn shares(one: &Shares) -> String {
         ));
     }
     text += &format!(" {}", parts.join(", and "));
+    text += &one.ages.as_ref().map_or_else(String::new, aged);
     match one.back_ends.iter().any(|end| end.is_off) {
         false if are_weighed(one) => text += ", as weighted",
         true if are_weighed(one) => {
@@ -59,6 +61,24 @@ fn answered(one: &Shares, hits: &Hits) -> String {
         grouped(one.received),
         grouped(one.requests),
         if one.back_ends.len() == 1 { "" } else { "s" }
+    )
+}
+
+/// `; by their Age, answers are 0.4 s old, at most 2 s; 12 of 3,000 are older than their max-age`.
+fn aged(ages: &AgeReading) -> String {
+    let mean_s = ages.sum_s as f64 / ages.answers.max(1) as f64;
+    let stale = match ages.limited {
+        0 => String::new(),
+        limited => format!(
+            "; {} of {} are older than their max-age",
+            grouped(ages.stale),
+            grouped(limited)
+        ),
+    };
+    format!(
+        "; by their Age, answers are {} s old, at most {} s{stale}",
+        number(mean_s, 1, false),
+        grouped(ages.highest_s)
     )
 }
 
