@@ -221,7 +221,7 @@ impl Kind for Events {
     ) -> Result<bool, HttpError> {
         let stream = &mut self.stream;
         stream.last_sign = times.arrived;
-        let progress = self.parser.feed_parts(bytes, |part| match part {
+        let progress = self.parser.feed_parts(bytes, true, |part| match part {
             ResponsePart::Field(name, value) => stream.field(name.as_bytes(), value),
             ResponsePart::Head(head) => stream.head(head.status, times.arrived, &mut note),
             ResponsePart::Content(bytes) => stream.content(bytes, times.arrived, &mut note),

@@ -63,6 +63,10 @@ impl Kept {
         self.age = self.age.map(|_| AnswerAge::default());
     }
 
+    pub(super) fn wants_fields(&self) -> bool {
+        self.keeps_fields || self.age.is_some()
+    }
+
     pub(super) fn take_field(&mut self, name: &[u8], value: &[u8]) {
         if let Some(age) = &mut self.age {
             age.take_field(name, value);

@@ -114,14 +114,16 @@ impl Kind for Visit {
     ) -> Result<bool, HttpError> {
         let rule = &request.expect.body;
         let (kept, check) = (&mut self.kept, &mut self.check);
-        let progress = self.parser.feed_parts(bytes, |part| match part {
-            ResponsePart::Field(name, value) => kept.take_field(name.as_bytes(), value),
-            ResponsePart::Head(_) => {}
-            ResponsePart::Content(piece) => {
-                check.take(rule, piece);
-                kept.take_content(piece);
-            }
-        })?;
+        let progress = self
+            .parser
+            .feed_parts(bytes, kept.wants_fields(), |part| match part {
+                ResponsePart::Field(name, value) => kept.take_field(name.as_bytes(), value),
+                ResponsePart::Head(_) => {}
+                ResponsePart::Content(piece) => {
+                    check.take(rule, piece);
+                    kept.take_content(piece);
+                }
+            })?;
         match progress {
             Progress::More => Ok(false),
             Progress::Done { taken } if taken < bytes.len() => Err(HttpError::Unasked),

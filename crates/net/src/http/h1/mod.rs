@@ -7,6 +7,7 @@ mod body;
 mod error;
 mod framing;
 mod head;
+mod known;
 mod request;
 mod response;
 mod syntax;

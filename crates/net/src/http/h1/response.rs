@@ -2,6 +2,7 @@
 
 use super::framing::{Framing, HeadFields, may_have_content};
 use super::head::PartialHead;
+use super::known::KnownHead;
 use super::syntax::as_known_version;
 use super::{HEADERS_MAX, HttpError, MessageBody};
 
@@ -52,6 +53,7 @@ pub struct ResponseParser {
     /// Whether an interim answer has ended since that was last asked.
     interim_ended: bool,
     partial: PartialHead,
+    known: KnownHead,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +78,7 @@ impl ResponseParser {
             interim: 0,
             interim_ended: false,
             partial: PartialHead::default(),
+            known: KnownHead::default(),
         }
     }
 
@@ -119,24 +122,26 @@ impl ResponseParser {
         input: &[u8],
         mut content: impl FnMut(&[u8]),
     ) -> Result<Progress, HttpError> {
-        self.feed_parts(input, |part| {
+        self.feed_parts(input, false, |part| {
             if let ResponsePart::Content(bytes) = part {
                 content(bytes);
             }
         })
     }
 
-    /// As [`ResponseParser::feed`], with the fields of heads as well.
+    /// As [`ResponseParser::feed`], with the heads, and their fields if `with_fields`: without, some
+    /// may come all the same.
     #[inline]
     pub fn feed_parts(
         &mut self,
         input: &[u8],
+        with_fields: bool,
         mut each: impl FnMut(ResponsePart<'_>),
     ) -> Result<Progress, HttpError> {
         let mut at = 0;
         loop {
             match &mut self.state {
-                State::Head => match self.take_head(&input[at..], &mut each)? {
+                State::Head => match self.take_head(&input[at..], with_fields, &mut each)? {
                     None => return Ok(Progress::More),
                     Some(n) => at += n,
                 },
@@ -168,12 +173,27 @@ impl ResponseParser {
     fn take_head(
         &mut self,
         input: &[u8],
+        with_fields: bool,
         each: &mut impl FnMut(ResponsePart<'_>),
     ) -> Result<Option<usize>, HttpError> {
         let bodiless = self.bodiless;
-        let parse = |bytes: &[u8]| parse(bytes, bodiless, each);
-        let Some((taken, parsed)) = self.partial.take(input, parse)? else {
-            return Ok(None);
+        let is_whole = self.partial.is_empty();
+        let known = match is_whole && !with_fields {
+            true => self.known.find(input, bodiless),
+            false => None,
+        };
+        let (taken, parsed) = match known {
+            Some(known) => known,
+            None => {
+                let parse = |bytes: &[u8]| parse(bytes, bodiless, each);
+                let Some((taken, parsed)) = self.partial.take(input, parse)? else {
+                    return Ok(None);
+                };
+                if is_whole && !with_fields && parsed.is_final() {
+                    self.known.keep(&input[..taken], bodiless, parsed);
+                }
+                (taken, parsed)
+            }
         };
         self.begin(parsed)?;
         if self.state != State::Head {
@@ -183,7 +203,7 @@ impl ResponseParser {
     }
 
     fn begin(&mut self, parsed: Parsed) -> Result<(), HttpError> {
-        if (100..200).contains(&parsed.head.status) && parsed.head.status != 101 {
+        if !parsed.is_final() {
             self.interim += 1;
             self.interim_ended = true;
             if self.interim > INTERIM_MAX {
@@ -197,9 +217,18 @@ impl ResponseParser {
     }
 }
 
-struct Parsed {
+/// What was read of a head.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parsed {
     head: ResponseHead,
     body: MessageBody,
+}
+
+impl Parsed {
+    /// Whether no other answer to the same request follows.
+    fn is_final(&self) -> bool {
+        self.head.status == 101 || !(100..200).contains(&self.head.status)
+    }
 }
 
 /// The header fields of the first answer in `input` that is not interim, in order; none when its
@@ -288,13 +317,22 @@ mod tests {
     /// Everything that a connection's bytes mean: per answer its status and content, and how it
     /// ended.
     fn read(pieces: &[&[u8]]) -> (Answers, Option<HttpError>, bool) {
+        read_with(pieces, false)
+    }
+
+    fn read_with(pieces: &[&[u8]], with_fields: bool) -> (Answers, Option<HttpError>, bool) {
         let mut parser = ResponseParser::new(false);
         let mut answers = Vec::new();
         let mut body = Vec::new();
         for piece in pieces {
             let mut rest = *piece;
             while !rest.is_empty() {
-                match parser.feed(rest, |b| body.extend_from_slice(b)) {
+                let progress = parser.feed_parts(rest, with_fields, |part| {
+                    if let ResponsePart::Content(bytes) = part {
+                        body.extend_from_slice(bytes);
+                    }
+                });
+                match progress {
                     Ok(Progress::More) => break,
                     Ok(Progress::Done { taken }) => {
                         let head = parser.head();
@@ -432,6 +470,44 @@ mod tests {
     }
 
     #[test]
+    fn a_head_that_comes_again_is_read_once_and_another_one_anew() {
+        let answer = |length: usize, close: bool| {
+            let close = if close { "Connection: close\r\n" } else { "" };
+            let body = "x".repeat(length);
+            format!("HTTP/1.1 200 OK\r\n{close}Content-Length: {length}\r\n\r\n{body}")
+        };
+        let mut parser = ResponseParser::new(false);
+        // The second is kept, the third is known; then come another length, and the end.
+        for (length, close, fields_read) in [
+            (2, false, 1),
+            (2, false, 1),
+            (2, false, 0),
+            (3, false, 1),
+            (3, false, 0),
+            (3, true, 2),
+        ] {
+            let text = answer(length, close);
+            let (mut fields, mut content) = (0, 0);
+            let progress = parser.feed_parts(text.as_bytes(), false, |part| match part {
+                ResponsePart::Field(..) => fields += 1,
+                ResponsePart::Head(_) => {}
+                ResponsePart::Content(bytes) => content += bytes.len(),
+            });
+            assert_eq!(progress, Ok(Progress::Done { taken: text.len() }));
+            assert_eq!((fields, content), (fields_read, length), "{text}");
+            assert_eq!(parser.head().keep_alive, !close);
+        }
+        // The same head says something else where the request was HEAD.
+        let text = answer(3, true);
+        parser.set_head_request(true);
+        let head = text.len() - 3;
+        assert_eq!(
+            parser.feed(text.as_bytes(), |_| {}),
+            Ok(Progress::Done { taken: head })
+        );
+    }
+
+    #[test]
     fn a_head_request_has_no_body() {
         let mut parser = ResponseParser::new(true);
         let text = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n";
@@ -468,6 +544,12 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn heads_that_come_again_say_the_same(answers in stream(), times in 1usize..5) {
+            let bytes = answers.repeat(times);
+            prop_assert_eq!(read_with(&[&bytes], false), read_with(&[&bytes], true));
+        }
+
         #[test]
         fn any_split_reads_the_same(bytes in stream(), cuts in proptest::collection::vec(0usize..200, 0..8)) {
             let whole = read(&[&bytes]);
