@@ -224,11 +224,12 @@ impl Flow {
     /// Sends the next message, of a place that has none under way. Returns false if it cannot.
     #[inline]
     pub(crate) fn request(&mut self, place: u32) -> bool {
+        if self.settings.is_one_way() {
+            // The handshake was the request. What came with its answer may have ended the WebSocket.
+            return !matches!(self.phase, Phase::Handshake { .. });
+        }
         if self.is_ending || !matches!(self.phase, Phase::Open) {
             return false;
-        }
-        if self.settings.is_one_way() {
-            return true;
         }
         self.writer.message(&mut self.out, self.kind, &self.next);
         self.in_flight.push_back((self.next_number, place));

@@ -95,6 +95,36 @@ fn a_socket_that_ends_otherwise_is_cut() {
 }
 
 #[test]
+fn what_comes_with_the_answer_to_the_handshake_is_part_of_the_socket() {
+    // A message and a close frame, the close frame alone, and a frame with a reserved bit.
+    let rows: [(&[u8], u64, &str, u64); 3] = [
+        (b"\x81\x02hi\x88\x02\x03\xe8", 5, "end", 5),
+        (b"\x88\x02\x03\xe8", 5, "end", 0),
+        (b"\xc1\x00", 0, "malformed", 0),
+    ];
+    for io in BOTH {
+        for (bytes, complete, how, messages) in rows {
+            let server = Server::start(move |peer| {
+                if let Some(mut socket) = Socket::accept_with(peer, bytes) {
+                    while socket.read().is_some() {}
+                }
+            });
+            let reading = asks(io, of(server.address, "/", SocketFlow::Receive), 1, 5);
+            let found = lasting(&reading);
+            let errors = &reading.errors_all;
+            assert_eq!(
+                (reading.requests_all, errors.read),
+                (complete, 5 - complete),
+                "{how}"
+            );
+            assert_eq!(errors.total(), errors.read, "{how}: {:?}", reading.wrong);
+            assert_eq!((found.opened, found.messages), (5, messages), "{how}");
+            assert_eq!(found.ends[0].how, how);
+        }
+    }
+}
+
+#[test]
 fn a_message_of_a_topic_reaches_all_its_members() {
     let origin = origin();
     for io in BOTH {

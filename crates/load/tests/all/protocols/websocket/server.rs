@@ -29,6 +29,11 @@ pub struct Socket<'p> {
 impl<'p> Socket<'p> {
     /// Takes the client's handshake and answers it; `None` when the client has gone.
     pub fn accept(peer: &'p mut Peer) -> Option<Self> {
+        Self::accept_with(peer, &[])
+    }
+
+    /// The same, with the answer and these bytes in one piece.
+    pub fn accept_with(peer: &'p mut Peer, bytes_behind: &[u8]) -> Option<Self> {
         let mut parser = RequestParser::default();
         let mut bytes = Vec::new();
         let taken = loop {
@@ -44,7 +49,8 @@ impl<'p> Socket<'p> {
         let fields = fields.map(|(name, value)| (name.as_str(), value.as_bytes()));
         let accepted = handshake::accept_request(&taken.method, fields, true).unwrap();
         let deflate = accepted.deflate;
-        peer.send(accepted.answer("").as_bytes()).then_some(())?;
+        let answer = [accepted.answer("").as_bytes(), bytes_behind].concat();
+        peer.send(&answer).then_some(())?;
         Some(Self {
             peer,
             reader: Reader::new(Role::Server, 1 << 20, deflate),
