@@ -1,6 +1,5 @@
 //! What one load measured.
 
-mod ages;
 mod batches;
 mod client;
 mod errors;
@@ -15,7 +14,6 @@ mod tls;
 mod users;
 mod wrong;
 
-pub use ages::AgeReading;
 pub use batches::Batch;
 pub use client::{AcceptQueue, ClientReading, Fairness, HostReading, START_LATE_US, ThreadReading};
 pub use errors::ErrorCounts;
@@ -26,7 +24,7 @@ pub use lasting::{
 };
 pub use open_loop::{ClientPauses, Offered, Pause, Peaks};
 pub use quic::{QuicCongestion, QuicReading, is_same_congestion};
-pub use received::{ARRIVAL_SLOT_NS, Arrivals, Received, RequestBody};
+pub use received::{ARRIVAL_SLOT_NS, AgeReading, Arrivals, Received, RequestBody};
 pub use slices::{Answered, LATE_S, LoadRow, Silence, Slice};
 pub use tls::{Negotiated, TlsReading};
 pub use users::{GivenUp, UsersReading};

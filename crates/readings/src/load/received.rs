@@ -1,7 +1,9 @@
-//! What back ends counted of a load themselves.
+//! What back ends counted of a load themselves, and caches say of their answers.
 
+mod ages;
 mod arrivals;
 
+pub use ages::AgeReading;
 pub use arrivals::{ARRIVAL_SLOT_NS, Arrivals};
 
 use std::collections::BTreeMap;

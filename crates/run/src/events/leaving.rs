@@ -1,15 +1,18 @@
 //! When clients no longer depend on a back end that was lost.
 
-use readings::{ARRIVAL_SLOT_NS, Arrivals, EVENT_ROW_MS, EventReading, LoadRow};
+use readings::{ARRIVAL_SLOT_NS, Arrivals, EVENT_ROW_MS, EventReading, LATE_S, LoadRow};
 
 use super::in_time::{LATE_ROWS, answered_in_time};
 
 /// Rows in which a back end that is still used has half of its usual requests: half a second.
 const USED_ROWS: usize = 500 / EVENT_ROW_MS as usize;
 
+/// More than what sums of times are rounded by, s.
+const ROUNDED_S: f64 = 1e-6;
+
 /// Time from the event until the load had left the server, or `None` where it had not before the event
 /// was undone; and how long that was looked for, s. `None` where it cannot be said: nothing is usual, or
-/// the event was shorter than half a second.
+/// the event was shorter than 0.8 s.
 ///
 /// Two things show that a server is still used: requests that it counts, and, since one that is stopped
 /// counts nothing, requests that have no good answer in time. It is left once neither makes up half of its
@@ -32,7 +35,10 @@ pub(super) fn left(
     };
     let from_s = event.at_s;
     let usual_per_s = count(0.0, from_s) as f64 / from_s;
-    let end_s = event.back_s.unwrap_or(window_s);
+    // What was due in the last moments before it was back is answered in time by it.
+    let end_s = event
+        .back_s
+        .map_or(window_s, |back_s| back_s - LATE_S + ROUNDED_S);
     let judged = rows.len().saturating_sub(LATE_ROWS);
     let in_time = answered_in_time(rows);
     let lasts = |(row, _): &(&LoadRow, &u64)| {
@@ -103,7 +109,7 @@ mod tests {
     fn assert_left(got: Option<(Option<f64>, f64)>, expected_s: f64) {
         let (left_s, looked_s) = got.unwrap();
         assert!((left_s.unwrap() - expected_s).abs() < 1e-9, "{left_s:?}");
-        assert!((looked_s - 3.0).abs() < 1e-9, "{looked_s}");
+        assert!((looked_s - 2.7).abs() < 1e-9, "{looked_s}");
     }
 
     #[test]
@@ -114,6 +120,11 @@ mod tests {
         // Never, before it was back.
         let never = left(&silent, &lost_until(5_000), &event(), 8.0).unwrap();
         assert_eq!(never.0, None);
+        let waited = rows_of(8, |due_ms| {
+            let waits = (2_000..5_000).contains(&due_ms) && due_ms.is_multiple_of(20);
+            Some(if waits { 5_000 - due_ms } else { 1 })
+        });
+        assert_eq!(left(&silent, &waited, &event(), 8.0).unwrap().0, None);
         // A probe a second is no use.
         let probed = rows_of(8, |due_ms| {
             let is_lost = (2_000..2_600).contains(&due_ms) && due_ms.is_multiple_of(20);
