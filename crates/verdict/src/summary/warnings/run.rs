@@ -215,12 +215,12 @@ fn rate_not_kept(at: &Place, trials: &[&Cell<'_>]) -> Option<Warning> {
 const UPGRADED: u16 = 101;
 
 /// Whether the answers of a load were upgrades to another protocol. The load measures their handshakes
-/// and none of what may follow on the connections.
+/// and none of what may follow on the connections. A load of messages measures those.
 pub fn is_of_handshakes(load: &LoadReading) -> bool {
     let answers: u64 = load.statuses.iter().map(|one| one.count).sum();
     let upgrades = load.statuses.iter().filter(|one| one.status == UPGRADED);
     let upgrades: u64 = upgrades.map(|one| one.count).sum();
-    2 * upgrades > answers
+    load.lasting.is_none() && 2 * upgrades > answers
 }
 
 fn handshakes(at: &Place, trials: &[&Cell<'_>]) -> Option<Warning> {
