@@ -18,10 +18,10 @@ pub use http::{FieldSection, fetch, grpc, h2, h3, ws};
 #[cfg(feature = "simulated")]
 pub use io::simulated;
 pub use io::{
-    Arrival, Buf, CANCELLED, CarrierState, ConnId, Datagrams, Epoll, Event, FULL_BYTES, Handshake,
-    Io, IoKind, IoOptions, LentBuffers, Lingering, LoopId, MALFORMED, NO_PLACE, NOT_PROCESSED,
-    PayloadId, Received, SCARCE_BYTES, SLOTS_FULL, STREAM, SendError, TLS_FAILED, TOO_MUCH,
-    TargetId, Uring, WireBytes, uring_lacked_memory, uring_unavailable,
+    Arrival, Buf, CANCELLED, CarrierState, ConnId, Datagrams, ENHANCE_YOUR_CALM, Epoll, Event,
+    FULL_BYTES, Handshake, Io, IoKind, IoOptions, LentBuffers, Lingering, LoopId, MALFORMED,
+    NO_PLACE, NOT_PROCESSED, PayloadId, Received, SCARCE_BYTES, SLOTS_FULL, STREAM, SendError,
+    TLS_FAILED, TargetId, Uring, WireBytes, uring_lacked_memory, uring_unavailable,
 };
 pub use name::{AddressSelection, ChosenAddress, NameError, resolve};
 pub use os::{folder, namespace, perf, plain_file, process, tun, wait};

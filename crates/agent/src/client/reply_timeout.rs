@@ -39,7 +39,7 @@ fn own_ms(order: &Order) -> u64 {
         Order::Await(order) => order.timeout_ms,
         Order::SampleScheduling { duration_ms, .. } => *duration_ms,
         Order::Drive(order) => order.limit_ms,
-        // Each of two versions of reflection, with what a file imports.
+        // Calls to two versions of reflection, and for imports.
         Order::Schema(order) => order.timeout_ms.saturating_mul(ASKED_BEFORE.into()),
         Order::AwaitEnd { within_ms, .. } => *within_ms,
         Order::Stop { signals, .. } => signals

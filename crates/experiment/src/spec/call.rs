@@ -69,7 +69,7 @@ impl LoadSpec {
     pub fn call(&self) -> Result<Option<Call>, CallError> {
         let traffic = &self.traffic;
         if let Some(schema) = &traffic.proto {
-            return self.call_by("proto", &schema.set).map(Some);
+            return self.call_by_schema("proto", &schema.set).map(Some);
         }
         let message = self.message();
         if message.starts_with(b"{") {
@@ -91,7 +91,7 @@ impl LoadSpec {
     /// # Errors
     /// When the message or other keys do not fit the method.
     #[cfg(feature = "full")]
-    pub fn call_by(&self, key: &'static str, set: &[u8]) -> Result<Call, CallError> {
+    pub fn call_by_schema(&self, key: &'static str, set: &[u8]) -> Result<Call, CallError> {
         use schema::{Method, MethodName, SchemaError};
 
         let wrong = |key, why: String| CallError {
@@ -138,7 +138,7 @@ impl LoadSpec {
     /// # Errors
     /// Always.
     #[cfg(not(feature = "full"))]
-    pub fn call_by(&self, key: &'static str, _: &[u8]) -> Result<Call, CallError> {
+    pub fn call_by_schema(&self, key: &'static str, _: &[u8]) -> Result<Call, CallError> {
         Err(no_schemas(key))
     }
 }
@@ -149,7 +149,7 @@ pub(crate) fn no_schemas(key: &'static str) -> CallError {
         key,
         why: "this build reads no schemas".to_owned(),
         help: Some(
-            "build weigh with --features full, or give the bytes of the message, such as body = \
+            "build it with --features full, or give an encoded message, such as body = \
              \"\\n\\u0005hello\"",
         ),
     }

@@ -1,9 +1,10 @@
 //! Connections that are held open without being used.
 //!
-//! They have threads and event loops of their own, which sleep once all are open: the load beside
-//! them costs what it costs without them. A connection is opened, has one request and its answer
-//! unless it is silent, and is left alone; HTTP/2 answers SETTINGS and PING, and pings are sent if that is asked for. At most
-//! [`OPENING_MAX`] of a thread are being opened at a time, so that they fit into a short accept queue.
+//! They have threads and event loops of their own, which sleep once all are open, but for pings: the
+//! load beside them costs what it costs without them. A connection is opened, has one request and its
+//! answer unless it is silent, and is left alone; HTTP/2 answers SETTINGS and PING, and pings are sent if
+//! that is asked for. At most [`OPENING_MAX`] of a thread are being opened at a time, so that they fit into
+//! a short accept queue.
 
 mod error;
 mod opening;

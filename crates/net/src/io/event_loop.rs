@@ -219,7 +219,7 @@ pub const NOT_PROCESSED: i32 = libc::ECANCELED;
 pub const CANCELLED: i32 = libc::ECONNABORTED;
 
 /// The same with `ENHANCE_YOUR_CALM`.
-pub const TOO_MUCH: i32 = libc::EDQUOT;
+pub const ENHANCE_YOUR_CALM: i32 = libc::EDQUOT;
 
 /// The `errno` of [`Event::ConnectFailed`] on a stream for which this side has no connection with a
 /// free place.

@@ -19,9 +19,9 @@ pub use datagrams::{Arrival, Datagrams, Received, SendError};
 pub use epoll::Epoll;
 pub(crate) use event_loop::ENDED_BEFORE;
 pub use event_loop::{
-    Buf, CANCELLED, CarrierState, ConnId, Event, FULL_BYTES, Handshake, Io, LoopId, MALFORMED,
-    NO_PLACE, NOT_PROCESSED, PayloadId, SCARCE_BYTES, SLOTS_FULL, STREAM, TLS_FAILED, TOO_MUCH,
-    TargetId, WireBytes,
+    Buf, CANCELLED, CarrierState, ConnId, ENHANCE_YOUR_CALM, Event, FULL_BYTES, Handshake, Io,
+    LoopId, MALFORMED, NO_PLACE, NOT_PROCESSED, PayloadId, SCARCE_BYTES, SLOTS_FULL, STREAM,
+    TLS_FAILED, TargetId, WireBytes,
 };
 pub use lent_buffers::LentBuffers;
 pub use lingering::Lingering;

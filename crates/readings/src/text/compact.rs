@@ -40,7 +40,7 @@ pub fn size_unit(bytes: f64) -> (f64, &'static str) {
     SIZES.into_iter().find(reaches).unwrap_or((1.0, "B"))
 }
 
-/// A number with three significant digits, none of them after a point from 100 up; `1,080` from there.
+/// A number with three significant digits; from 100 up a whole number, with its thousands grouped: `1,080`.
 pub fn three_digits(value: f64) -> String {
     if value >= 999.5 {
         super::grouped(value.round() as u64)

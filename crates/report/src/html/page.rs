@@ -103,7 +103,7 @@ fn all_sections(journal: &Journal, analysis: &Analysis, facts: &RunFacts) -> [St
         section("quantiles", "Latency by quantile", &shifts(analysis)),
         section(
             "events",
-            "Around the events",
+            "Around events",
             &event_rows(journal, analysis, &subjects),
         ),
         section(

@@ -382,8 +382,8 @@ pub(crate) fn legend(figures: &Figures) -> String {
         (RESPONSE, "the longest that a good answer took from then on"),
         (
             LEFT,
-            "mean time until a lost server took less than half of its usual requests, by its own count and by \
-             those that failed or took over 0.3 s; with the 95% interval",
+            "mean time until a lost server had less than half of its usual requests, with its 95% interval; \
+             requests that failed or took over 0.3 s count as its own",
         ),
         (
             IN_ROTATION,

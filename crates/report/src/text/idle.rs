@@ -42,7 +42,7 @@ pub fn idle_terminal(held: &IdleHeld, url: &str) -> String {
     ));
     if reading.pings > 0 {
         out.push_str(&format!(
-            "  {}, of which {} were answered before the end\n",
+            "  {}, {} answered before the end\n",
             counted(reading.pings as usize, "ping"),
             grouped(reading.pongs)
         ));
@@ -190,7 +190,7 @@ mod tests {
         idle_terminal(&pinged, "http://x/").lacks("ping");
         (pinged.reading.pings, pinged.reading.pongs) = (20_000, 19_999);
         let text = idle_terminal(&pinged, "http://x/");
-        text.has("20,000 pings, of which 19,999 were answered before the end");
+        text.has("20,000 pings, 19,999 answered before the end");
         assert_eq!(idle_json(&pinged)["pongs"], 19_999);
     }
 

@@ -104,7 +104,7 @@ fn nothing_is_cut_off_overlaps_or_is_empty_at_any_width() {
         ));
     }
     for (name, page) in pages {
-        assert_eq!(page.contains("Around the events</h2>"), name == "events");
+        assert_eq!(page.contains("Around events</h2>"), name == "events");
         assert_eq!(page.contains("Topology</h2>"), name == "hostile");
         let url = folder.page(&format!("{name}.html"), &page);
         for width in [1_920, 1_200, 390] {

@@ -28,6 +28,6 @@ pub(super) fn asked_call(
     };
     let set = STANDARD.decode(set);
     let set = set.map_err(|error| AgentError::Failed(error.to_string()))?;
-    let call = load.call_by("grpc", &set);
+    let call = load.call_by_schema("grpc", &set);
     Ok(call.map_err(|wrong| format!("load.{}: {wrong}", wrong.key)))
 }

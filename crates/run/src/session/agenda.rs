@@ -275,7 +275,7 @@ fn slow_warning(slow: &BTreeSet<String>) -> Option<String> {
     };
     Some(format!(
         "the answers of {of} take too long for the slices of the others: {loops} measured after \
-         those in each block, so machine drift does not cancel between them"
+         the others' in each block, so machine drift does not cancel between them"
     ))
 }
 

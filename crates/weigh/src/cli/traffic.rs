@@ -195,8 +195,8 @@ pub struct IdleArgs {
     /// Make no request on idle connections.
     #[arg(long, requires = "idle")]
     pub idle_silent: bool,
-    /// The interval at which each idle connection sends a ping, at least 1s; over HTTP/2, or to a
-    /// WebSocket.
+    /// Send a ping on each idle connection at this interval, at least 1s; needs --http 2 or the URL of
+    /// a WebSocket.
     #[arg(long, value_name = "TIME", value_parser = units::some_time, requires = "idle")]
     pub idle_ping: Option<Duration>,
 }

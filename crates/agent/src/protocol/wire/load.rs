@@ -17,7 +17,7 @@ pub struct LoadOrder {
     pub watch: Vec<String>,
     /// The same for servers of other agents on this machine.
     pub watch_others: Vec<OtherServer>,
-    /// Those that are not sampled, as they are to lose their processes, but whose counts are read.
+    /// Servers whose counts are read although they are not sampled: an event takes their processes away.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub count_others: Vec<OtherServer>,
     /// Whether to sample scheduling in the last segment.

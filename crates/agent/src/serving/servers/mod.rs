@@ -232,8 +232,8 @@ impl Servers {
         format!("{LAST_OUTPUT}\n  {}", lines[from..].join("\n  "))
     }
 
-    /// Kills all servers. They have a moment to remove what they keep elsewhere, such as memory that
-    /// they share.
+    /// Sends SIGTERM to all servers, and kills them after [`TIDYING`]: until then they can remove what they
+    /// keep elsewhere, such as shared memory.
     fn end_all(&mut self) {
         let names: Vec<String> = self.running.keys().cloned().collect();
         for name in &names {

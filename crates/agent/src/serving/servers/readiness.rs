@@ -318,7 +318,8 @@ mod tests {
         if !std::path::Path::new("/usr/bin/python3").exists() {
             return testing::skip("no python3");
         }
-        let order = await_at(([127, 0, 0, 1], port).into(), 60_000);
+        // An address of its own: other tests may be given the port on 127.0.0.1.
+        let order = await_at(([127, 77, 3, 9], port).into(), 60_000);
         let mut servers = servers(&format!(
             "exec /usr/bin/python3 -c \"import socket, time; s = socket.socket(socket.AF_INET6); \
              s.bind(('::1', {port})); s.listen(); time.sleep(60)\""

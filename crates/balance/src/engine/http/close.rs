@@ -1,7 +1,7 @@
 //! Exceptional ends of exchanges and clients.
 
 use net::h2::ErrorCode;
-use net::{Buf, CANCELLED, ConnId, Io, Lingering, MALFORMED, NOT_PROCESSED, TOO_MUCH};
+use net::{Buf, CANCELLED, ConnId, ENHANCE_YOUR_CALM, Io, Lingering, MALFORMED, NOT_PROCESSED};
 
 use super::{Downstream, Pair, Phase};
 use crate::engine::worker::Worker;
@@ -66,7 +66,7 @@ impl<I: Io> Worker<I> {
             NOT_PROCESSED => (UpstreamFailure::Refused, Some(ErrorCode::RefusedStream)),
             MALFORMED => (UpstreamFailure::Bad, None),
             CANCELLED => (UpstreamFailure::Gone, Some(ErrorCode::Cancel)),
-            TOO_MUCH => (UpstreamFailure::Gone, Some(ErrorCode::EnhanceYourCalm)),
+            ENHANCE_YOUR_CALM => (UpstreamFailure::Gone, Some(ErrorCode::EnhanceYourCalm)),
             _ => (UpstreamFailure::Gone, None),
         };
         match self.connection(server).peer {

@@ -260,7 +260,7 @@ fn errno(cause: ResetCause) -> i32 {
     match cause {
         ResetCause::Peer(code) => match ErrorCode::of(code) {
             Some(ErrorCode::Cancel) => net::CANCELLED,
-            Some(ErrorCode::EnhanceYourCalm) => net::TOO_MUCH,
+            Some(ErrorCode::EnhanceYourCalm) => net::ENHANCE_YOUR_CALM,
             _ => CONNECTION_RESET,
         },
         ResetCause::NotProcessed => net::NOT_PROCESSED,

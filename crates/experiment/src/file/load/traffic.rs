@@ -238,20 +238,21 @@ impl OfLoad<'_> {
         ];
         let mut kinds = kinds.into_iter().filter(|(_, is_set)| *is_set);
         let (Some((key, _)), second) = (kinds.next(), kinds.next()) else {
+            if self.load.ages {
+                self.check_driver(reader, "ages", subjects);
+            }
             return;
         };
+        if self.load.ages {
+            let why = "only a response of one request has an age";
+            return self.excludes(reader, "ages", key, why, "remove `ages`");
+        }
         if let Some((second, _)) = second {
             let help = "keep one of them; [loads.NAME] makes several loads at the same time";
             return self.excludes(reader, second, key, "another kind of traffic", help);
         }
-        if let Some(other) = subjects.iter().find(|one| !one.driver.is_engine()) {
-            let message = format!(
-                "`{key}` needs the built-in engine, but the subject `{}` has the driver `{}`",
-                shown(&other.name),
-                other.driver.name
-            );
-            let label = "outside drivers measure requests with one answer";
-            return self.refuse(reader, key, &message, label, "remove the driver");
+        if !self.check_driver(reader, key, subjects) {
+            return;
         }
         match kind {
             TrafficKind::WebSocket => self.check_websocket(reader, subjects),
@@ -265,6 +266,21 @@ impl OfLoad<'_> {
         };
         self.check_sender(reader, key);
         self.check_expected(reader, key);
+    }
+
+    /// Whether all subjects have the built-in engine; reports one that has not.
+    fn check_driver(&self, reader: &mut Reader, key: &str, subjects: &[SubjectSpec]) -> bool {
+        let Some(other) = subjects.iter().find(|one| !one.driver.is_engine()) else {
+            return true;
+        };
+        let message = format!(
+            "`{key}` needs the built-in engine, but the subject `{}` has the driver `{}`",
+            shown(&other.name),
+            other.driver.name
+        );
+        let label = "outside drivers measure requests with one answer";
+        self.refuse(reader, key, &message, label, "remove the driver");
+        false
     }
 
     fn check_websocket(&self, reader: &mut Reader, subjects: &[SubjectSpec]) {

@@ -1,6 +1,6 @@
 //! How old an answer says it is.
 
-/// Ages above this are not taken as more: RFC 9111, 1.2.2.
+/// The highest age: a higher one counts as this (RFC 9111, 1.2.2).
 const HIGHEST_S: u64 = 1 << 31;
 
 /// What the head of an answer says of its age, s.
@@ -30,7 +30,7 @@ impl AnswerAge {
 fn seconds(value: &[u8]) -> Option<u64> {
     let is_number = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
     let number = str::from_utf8(value).ok().filter(|_| is_number)?;
-    // More digits than fit are a great age, too.
+    // A number that does not fit is a high age, too.
     Some(number.parse().unwrap_or(HIGHEST_S).min(HIGHEST_S))
 }
 

@@ -127,8 +127,8 @@ fn levels(all: &[&Ranking], varied: &[String]) -> Vec<String> {
     all.iter().map(of).collect()
 }
 
-/// The heads of all columns: in full where all columns fit beside each other so, or numbers of
-/// [`legend`], or cut.
+/// The heads of all columns: in full if all columns then fit beside each other, else numbers that
+/// [`legend`] explains, or, with many columns, cut.
 fn heads(all: &[&Ranking], order: &[String], varied: &[String], width: usize) -> Vec<String> {
     let full = levels(all, varied);
     let fits = grid(&band(all, &full, order), width).lines().count() <= order.len() + 1;

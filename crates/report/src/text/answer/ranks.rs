@@ -19,7 +19,7 @@ pub(super) const BESIDE: [Metric; 4] = [
 const CONDITIONS_MAX: usize = 2;
 pub(super) const NAME_MAX: usize = 24;
 /// Characters of a bar, from the widest to the narrowest.
-const BARS: [usize; 3] = [20, 14, 8];
+const BARS: [usize; 4] = [20, 14, 8, 6];
 
 /// Whether the subjects of every condition have lines of their own in this room.
 pub(super) fn fit(analysis: &Analysis, metric: Metric, room: usize) -> bool {

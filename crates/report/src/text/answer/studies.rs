@@ -156,7 +156,7 @@ pub(super) fn failed_requests(analysis: &Analysis, width: usize) -> String {
     text.map_or_else(String::new, |text| wrapped("", &one_line(&text), 2, width))
 }
 
-/// A row for each subject, where that is short enough.
+/// What happened around events, a row for each subject; `None` if the table is too long.
 fn around_events(analysis: &Analysis, width: usize) -> Option<String> {
     let table = &analysis.table;
     let place = &table.first()?.condition;

@@ -81,7 +81,7 @@ pub(crate) fn shares(cells: &Cells<'_>) -> Vec<Shares> {
             let of = |of: Loop| {
                 let mut sum = Sum::default();
                 for cell in cells.judged(of, condition, subject, false).values() {
-                    if has_other_shares(cell) {
+                    if has_disturbed_shares(cell) {
                         continue;
                     }
                     let load = match of {
@@ -103,9 +103,9 @@ pub(crate) fn shares(cells: &Cells<'_>) -> Vec<Shares> {
     found
 }
 
-/// Whether back ends were lost, which then have no share; or the run asked the servers too, to see when a
-/// reload is in effect: that passes on to back ends.
-fn has_other_shares(cell: &Cell<'_>) -> bool {
+/// Whether events changed what back ends receive: some were lost, or the run itself asked the servers, to
+/// see when a reload was in effect, and back ends counted those requests too.
+fn has_disturbed_shares(cell: &Cell<'_>) -> bool {
     let events = cell.reading().and_then(|reading| reading.events.as_ref());
     let changes = |event: &EventReading| event.is_reload() || event.is_loss();
     events.is_some_and(|noticed| noticed.events.iter().any(changes))

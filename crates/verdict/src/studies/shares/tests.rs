@@ -92,8 +92,8 @@ fn lost_back_ends_have_no_shares_and_cached_answers_an_age() {
     };
     assert!(of("kill").is_empty() && of("reload").is_empty());
     words::shares(&of("quota")[0]).ends(
-        "5,000 of 100,000 reached the back end; by their Age, answers are 0.4 s old, at most 2 s; \
-         12 of 96,000 are older than their max-age",
+        "5,000 of 100,000 reached the back end; by their Age, answers are 0.4 s old on average, \
+         at most 2 s; 12 of 96,000 are older than their max-age",
     );
 }
 

@@ -64,7 +64,8 @@ fn answered(one: &Shares, hits: &Hits) -> String {
     )
 }
 
-/// `; by their Age, answers are 0.4 s old, at most 2 s; 12 of 3,000 are older than their max-age`.
+/// `; by their Age, answers are 0.4 s old on average, at most 2 s; 12 of 3,000 are older than their
+/// max-age`.
 fn aged(ages: &AgeReading) -> String {
     let mean_s = ages.sum_s as f64 / ages.answers.max(1) as f64;
     let stale = match ages.limited {
@@ -76,7 +77,7 @@ fn aged(ages: &AgeReading) -> String {
         ),
     };
     format!(
-        "; by their Age, answers are {} s old, at most {} s{stale}",
+        "; by their Age, answers are {} s old on average, at most {} s{stale}",
         number(mean_s, 1, false),
         grouped(ages.highest_s)
     )

@@ -173,7 +173,7 @@ fn what_was_not_processed_is_told_apart() {
     frame::reset(&mut input, 3, ErrorCode::InternalError);
     frame::go_away(&mut input, 5, ErrorCode::NoError);
     let (all, failure) = seen(&mut session, &input);
-    assert_eq!(all, ["1 NotProcessed", "3 Peer", "7 NotProcessed"]);
+    assert_eq!(all, ["1 NotProcessed", "3 Peer(2)", "7 NotProcessed"]);
     assert_eq!(failure, None);
     // The streams up to the last one are still answered, and no further one is opened.
     assert!(session.open(&[], true).is_none() && session.is_draining());

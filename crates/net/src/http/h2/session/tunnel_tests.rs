@@ -178,7 +178,7 @@ fn a_client_learns_that_it_is_taken_and_opens_tunnels() {
     // After its end a reset still tells that nobody reads.
     let mut reset = Vec::new();
     frame::reset(&mut reset, stream, ErrorCode::Cancel);
-    assert_eq!(seen(&mut session, &reset).unwrap(), ["1 Peer"]);
+    assert_eq!(seen(&mut session, &reset).unwrap(), ["1 Peer(8)"]);
     // A refusal is a response like others.
     let stream = session.open(&block(&CONNECT), false).unwrap();
     session.expect_tunnel(stream);

@@ -141,14 +141,20 @@ fn drifts(kind: &[&Warning]) -> String {
     both.collect::<Vec<_>>().join(" ")
 }
 
-/// `TLS_AES_128_GCM_SHA256 and TLS_AES_256_GCM_SHA384`: what only one of two lists has.
+/// ` (TLS_AES_128_GCM_SHA256 and TLS_AES_256_GCM_SHA384)`: what only one of two lists has.
 fn different_parts(one: &str, other: &str) -> String {
     let only = |of: &str, against: &str| {
         let against: Vec<&str> = against.split(", ").collect();
         let parts = of.split(", ").filter(|part| !against.contains(part));
         parts.collect::<Vec<_>>().join(", ")
     };
-    format!("{} and {}", only(one, other), only(other, one))
+    let parts = [only(one, other), only(other, one)];
+    let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    match parts.as_slice() {
+        [] => String::new(),
+        [part] => format!(" ({part} or none)"),
+        both => format!(" ({})", both.join(" and ")),
+    }
 }
 
 /// A kind of warning in a line, by its first.
@@ -180,7 +186,7 @@ fn caveat(kind: &[&Warning]) -> Option<String> {
         Warning::TlsDiffers { at, other, agreed } => {
             let [one, another] = agreed.each_ref().map(|agreed| agreed.words());
             format!(
-                "{} and {other} do not use the same TLS ({}), which is a part of the difference.",
+                "{} and {other} do not use the same TLS{}, which is a part of the difference.",
                 at.subject,
                 different_parts(&one, &another)
             )
